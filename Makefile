@@ -1,0 +1,46 @@
+# `make` alone lists the targets.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+# Tests run in several processes; one thread each keeps two cores from being asked for four.
+ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/tests-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+setup: $(VENV)/tests-installed  ## Make the environment with everything that development needs
+
+demo: $(VENV)/installed  ## Cross-validate GMIL on the bundled data sets
+	$(BIN)/gmil cv musk1 musk2 --paper --repeats 3
+
+test: $(VENV)/tests-installed  ## Run all tests but the slow ones
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-all: $(VENV)/tests-installed  ## Run all tests, the slow ones too
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/tests-installed  ## Check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/tests-installed  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove the environment and what was built
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,64 @@
+"""gmil learns from bags: labels belong to bags, scores are given to bags and to their instances."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from gmil.bags import Bags
+from gmil.base import all_estimators
+from gmil.classifiers import GMIL, Explanation
+from gmil.datasets import (
+    fetch_elephant,
+    fetch_fox,
+    fetch_tiger,
+    fetch_trec9,
+    fetch_ucf_crime,
+    load_musk1,
+    load_musk2,
+    make_bags,
+    read,
+    write,
+)
+from gmil.errors import (
+    BackendUnavailableError,
+    BagValidationError,
+    DatasetError,
+    FormatError,
+    GmilError,
+    ModelFileError,
+)
+from gmil.model_selection import CVResult, cross_validate
+from gmil.persistence import load
+from gmil.preprocessing import PerInstance
+
+try:
+    __version__ = version("gmil")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "unknown"
+
+__all__ = [
+    "GMIL",
+    "BackendUnavailableError",
+    "BagValidationError",
+    "Bags",
+    "CVResult",
+    "DatasetError",
+    "Explanation",
+    "FormatError",
+    "GmilError",
+    "ModelFileError",
+    "PerInstance",
+    "all_estimators",
+    "cross_validate",
+    "fetch_elephant",
+    "fetch_fox",
+    "fetch_tiger",
+    "fetch_trec9",
+    "fetch_ucf_crime",
+    "load",
+    "load_musk1",
+    "load_musk2",
+    "make_bags",
+    "read",
+    "write",
+]

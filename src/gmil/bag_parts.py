@@ -1,0 +1,117 @@
+"""The parts of `Bags`, each brought into its one form or refused with one clear sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil import tables
+from gmil.errors import BagValidationError, listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import ArrayLike, NDArray
+
+    from gmil.engine.arrays import Integers
+
+
+def bag_matrix(bag: ArrayLike, position: int) -> Any:
+    """Return one bag as a matrix; anything that is none is refused."""
+    try:
+        matrix: Any = bag if sp.issparse(bag) else np.asarray(bag)
+    except ValueError:
+        msg = f"Bag {position} has instances of different lengths. All instances must share the same features."
+        raise BagValidationError(msg) from None
+    if matrix.ndim != 2:
+        if matrix.ndim == 1 and matrix.size == 0:
+            msg = f"Bag {position} has 0 instances; every bag needs at least 1. Leave it out."
+        else:
+            msg = f"Bag {position} must be 2-D (instances x features), got shape {matrix.shape}."
+        raise BagValidationError(msg)
+    return matrix
+
+
+def instance_matrix(X: Any, name: str) -> Any:
+    """Return X as a C-contiguous float matrix, or a CSR array with float data, sorted and without duplicates."""
+    array: Any = X if sp.issparse(X) else np.asarray(X)
+    if array.ndim != 2:
+        msg = f"{name} must be 2-D (instances x features), got shape {array.shape}."
+        raise BagValidationError(msg)
+    if array.dtype.kind == "c":
+        msg = f"Complex data not supported: {name} must hold real numbers, got {array.dtype}."
+        raise BagValidationError(msg)
+    if array.dtype.kind not in "biuf":
+        msg = f"{name} must hold numbers, got {array.dtype} data. Convert it to float first."
+        raise BagValidationError(msg)
+    dtype = np.float32 if array.dtype.newbyteorder("=") == np.float32 else np.float64
+    if not sp.issparse(array):
+        return np.ascontiguousarray(array, dtype=dtype)
+    matrix = sp.csr_array(array).astype(dtype, copy=False)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's own matrix stays as it is
+        matrix.sum_duplicates()
+    return matrix
+
+
+def checked_offsets(offsets: Any, n_instances: int) -> Integers:
+    """Return offsets that cut all instances into bags without a gap, none of them empty."""
+    array = np.asarray(offsets)
+    if array.ndim != 1 or len(array) < 1 or (array.size and array.dtype.kind not in "iu"):
+        msg = f"offsets must be a 1-D array of n_bags + 1 integers, got {array.dtype} of shape {array.shape}."
+        raise BagValidationError(msg)
+    array = array.astype(np.int64)
+    if array[0] != 0 or array[-1] != n_instances:
+        msg = (
+            f"offsets must begin with 0 and end with the number of instances, {n_instances}; "
+            f"got {array[0]} and {array[-1]}."
+        )
+        raise BagValidationError(msg)
+    sizes = np.diff(array)
+    if (sizes < 0).any():
+        msg = f"offsets must never fall, but entry {int((sizes < 0).argmax()) + 1} does."
+        raise BagValidationError(msg)
+    empty = np.flatnonzero(sizes == 0)
+    if len(empty):
+        which = listed([str(i) for i in empty])
+        msg = f"Bag {which} of X has 0 instances; every bag needs at least 1. Leave out bags without instances."
+        raise BagValidationError(msg)
+    return array
+
+
+def checked_ids(bag_ids: Any, n_bags: int) -> NDArray[Any]:
+    """Return one id per bag."""
+    ids = np.asarray(bag_ids)
+    if ids.shape != (n_bags,):
+        msg = f"bag_ids must have one entry per bag, {n_bags}; got shape {ids.shape}."
+        raise BagValidationError(msg)
+    return ids
+
+
+def checked_names(names: Any, n_features: int) -> tuple[str, ...]:
+    """Return one name per feature."""
+    names = tuple(str(name) for name in names)
+    if len(names) != n_features:
+        msg = f"feature_names must have one name per feature, {n_features}; got {len(names)}."
+        raise BagValidationError(msg)
+    return names
+
+
+def checked_info(info: Any, n_instances: int) -> pa.Table:
+    """Return the table with one row per instance."""
+    table = tables.to_arrow(info)
+    if table.num_rows != n_instances:
+        msg = f"instance_info must have one row per instance, {n_instances}; got {table.num_rows}."
+        raise BagValidationError(msg)
+    return table
+
+
+def read_only(array: Any) -> Any:
+    """Return a view that cannot be written to; the caller's own array stays as it is."""
+    if sp.issparse(array):
+        parts = (read_only(array.data), read_only(array.indices), read_only(array.indptr))
+        return sp.csr_array(parts, shape=array.shape)
+    view = array.view()
+    view.flags.writeable = False
+    return view

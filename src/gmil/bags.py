@@ -1,0 +1,376 @@
+"""`Bags`: the one data type. A bag is a set of instances; labels belong to bags and live apart."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn, overload
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil import bag_parts, tables
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import ArrayLike, NDArray
+
+    from gmil.engine.arrays import Instances, Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Bags:
+    """A sequence of bags of instances.
+
+    All instances lie in one matrix, the instances of a bag next to each other; ``offsets`` says where each
+    bag begins. Most people build bags with one of the ``from_*`` constructors.
+
+    Parameters
+    ----------
+    instances : array or sparse array of shape (n_instances, n_features)
+        Kept as C-contiguous float32 or float64 (other numbers become float64), or as a CSR array.
+    offsets : array of shape (n_bags + 1,)
+        Bag ``i`` is ``instances[offsets[i]:offsets[i + 1]]``; no bag may be empty.
+    bag_ids : array of shape (n_bags,), optional
+        A name or number for every bag.
+    feature_names : sequence of str, optional
+        A name for every feature.
+    instance_info : table, optional
+        One row per instance (time, coordinates, conformer ...) in pandas, polars, pyarrow or a dict of
+        columns. It is kept as an Arrow table and follows every indexing.
+
+    Examples
+    --------
+    >>> from gmil import Bags
+    >>> bags = Bags.from_list([[[0.0, 1.0]], [[2.0, 3.0], [4.0, 5.0]]])
+    >>> bags
+    Bags(n_bags=2, n_instances=3, n_features=2, float64)
+    >>> bags.sizes
+    array([1, 2])
+    >>> bags[1]
+    array([[2., 3.],
+           [4., 5.]])
+    >>> bags[[1]]
+    Bags(n_bags=1, n_instances=2, n_features=2, float64)
+    """
+
+    instances: Instances
+    offsets: Integers
+    bag_ids: NDArray[Any] | None = None
+    feature_names: tuple[str, ...] | None = None
+    instance_info: pa.Table | None = None
+
+    def __post_init__(self) -> None:
+        instances = bag_parts.instance_matrix(self.instances, "instances")
+        offsets = bag_parts.checked_offsets(self.offsets, instances.shape[0])
+        self._set("instances", bag_parts.read_only(instances))
+        self._set("offsets", bag_parts.read_only(offsets))
+        if self.bag_ids is not None:
+            self._set(
+                "bag_ids",
+                bag_parts.read_only(bag_parts.checked_ids(self.bag_ids, len(offsets) - 1)),
+            )
+        if self.feature_names is not None:
+            self._set("feature_names", bag_parts.checked_names(self.feature_names, instances.shape[1]))
+        if self.instance_info is not None:
+            self._set("instance_info", bag_parts.checked_info(self.instance_info, instances.shape[0]))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    # ---------------------------------------------------------------- constructors
+
+    @classmethod
+    def from_list(cls, bags: Iterable[ArrayLike], **optional: Any) -> Bags:
+        """Build from one 2-D array (or sparse array) a bag.
+
+        Parameters
+        ----------
+        bags : iterable of array-like of shape (n_instances_of_the_bag, n_features)
+        **optional
+            ``bag_ids``, ``feature_names``, ``instance_info``.
+        """
+        matrices = [bag_parts.bag_matrix(bag, i) for i, bag in enumerate(bags)]
+        if not matrices:
+            msg = "X holds no bags; at least one bag is needed."
+            raise BagValidationError(msg)
+        widths = np.array([matrix.shape[1] for matrix in matrices])
+        if (widths != widths[0]).any():
+            wrong = int((widths != widths[0]).argmax())
+            msg = (
+                f"Bag {wrong} has {widths[wrong]} features, but bag 0 has {widths[0]}. "
+                "All bags must share the same features."
+            )
+            raise BagValidationError(msg)
+        offsets = np.concatenate([[0], np.cumsum([matrix.shape[0] for matrix in matrices])])
+        stacked: Any
+        if any(sp.issparse(matrix) for matrix in matrices):
+            stacked = sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr")
+        else:
+            stacked = np.concatenate(matrices)
+        return cls(stacked, offsets, **optional)
+
+    @classmethod
+    def from_ids(
+        cls,
+        X: Any,
+        ids: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        instance_info: Any = None,
+    ) -> Bags:
+        """Build from a matrix of instances and the bag id of every row.
+
+        Bags come in the order of their first appearance, the rows of a bag in their order; the ids are kept
+        in ``bag_ids``.
+
+        Parameters
+        ----------
+        X : array or sparse array of shape (n_instances, n_features)
+        ids : array of shape (n_instances,)
+            The bag of every row: numbers or strings, none of them missing.
+        feature_names : sequence of str, optional
+        instance_info : table, optional
+            One row per row of ``X``.
+        """
+        instances = bag_parts.instance_matrix(X, "X")
+        ids = np.asarray(ids)
+        if ids.ndim == 1 and len(ids) != instances.shape[0]:
+            msg = f"ids has {len(ids)} entries, but X has {instances.shape[0]} rows. Give one bag id per instance."
+            raise BagValidationError(msg)
+        order, offsets, bag_ids = tables.group_rows(ids)
+        info = None if instance_info is None else bag_parts.checked_info(instance_info, instances.shape[0])
+        if order is not None:
+            instances = instances[order]
+            info = None if info is None else info.take(order)
+        names = None if feature_names is None else tuple(feature_names)
+        return cls(instances, offsets, bag_ids, names, info)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        bag: str,
+        features: str | Sequence[str] | None = None,
+        info: str | Sequence[str] = (),
+        drop: str | Sequence[str] = (),
+    ) -> Bags:
+        """Build from a pandas, polars or pyarrow table with one instance a row.
+
+        Parameters
+        ----------
+        frame : table
+        bag : str
+            The column with the bag of every instance.
+        features : str or sequence of str, optional
+            The feature columns, or one list column. By default the list column ``features``, else every
+            number column not named elsewhere.
+        info : str or sequence of str
+            Columns to carry along as ``instance_info``.
+        drop : str or sequence of str
+            Columns that are none of these (labels, say).
+        """
+        table = tables.to_arrow(frame)
+        info, drop = _as_names(info), _as_names(drop)
+        ids = tables.values(tables.column(table, bag, "bag"))
+        for name in drop:
+            tables.column(table, name, "drop")
+        carried = {name: tables.column(table, name, "info") for name in info}
+        matrix, names = tables.feature_matrix(table, features, reserved={bag, *info, *drop})
+        carried_table = table.select(list(carried)) if carried else None
+        return cls.from_ids(matrix, ids, feature_names=names, instance_info=carried_table)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        bag: str = "bag",
+        features: str | Sequence[str] | None = None,
+        info: str | Sequence[str] = (),
+        drop: str | Sequence[str] | None = None,
+    ) -> Bags:
+        """Build from a Parquet file.
+
+        Parameters
+        ----------
+        path : path
+            A file or a folder of files.
+        bag, features, info
+            As in `from_frame`.
+        drop : str or sequence of str, optional
+            As in `from_frame`; by default the column ``label`` where there is one.
+        """
+        table = tables.read_parquet(path)
+        if drop is None:
+            drop = [name for name in ("label",) if name in table.column_names]
+        return cls.from_frame(table, bag=bag, features=features, info=info, drop=drop)
+
+    # ---------------------------------------------------------------- out again
+
+    def to_list(self) -> list[Instances]:
+        """Return one matrix a bag (views)."""
+        return list(self)
+
+    def to_frame(self, *, bag: str = "bag", library: str = "pandas") -> Any:
+        """Return one table with a row per instance: the bag, the info columns, a column per feature.
+
+        Parameters
+        ----------
+        bag : str
+            The name of the bag column.
+        library : {"pandas", "polars", "pyarrow"}
+            What kind of table.
+        """
+        ids = self.bag_ids if self.bag_ids is not None else np.arange(len(self))
+        dense = self.instances.toarray() if sp.issparse(self.instances) else self.instances
+        table = tables.to_table({bag: np.repeat(ids, self.sizes)}, dense, self.feature_names, self.instance_info)
+        return tables.native(table, library)
+
+    # ---------------------------------------------------------------- shape
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_bags, n_features), so that scikit-learn counts bags as samples."""
+        return len(self), int(self.instances.shape[1])
+
+    @property
+    def n_instances(self) -> int:
+        """The number of instances in all bags."""
+        return int(self.instances.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """The number of features of an instance."""
+        return int(self.instances.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the features."""
+        return np.dtype(self.instances.dtype)
+
+    @property
+    def sizes(self) -> Integers:
+        """The number of instances of every bag, (n_bags,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def segment_ids(self) -> Integers:
+        """The position of the bag of every instance, (n_instances,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    # ---------------------------------------------------------------- indexing
+
+    @overload
+    def __getitem__(self, key: int) -> Instances: ...
+    @overload
+    def __getitem__(self, key: slice | ArrayLike | tuple[Any, Any]) -> Bags: ...
+    def __getitem__(self, key: Any) -> Instances | Bags:
+        """Return one bag as a matrix for an integer, else the chosen bags as `Bags`."""
+        if isinstance(key, tuple):
+            key = self._without_ellipsis(key)
+        if isinstance(key, slice):
+            return self._take_slice(key)
+        if np.ndim(key) == 0 and not isinstance(key, (bool, np.bool_)):
+            i = self._position(operator.index(key))
+            return self.instances[self.offsets[i] : self.offsets[i + 1]]
+        return self._take(self._positions(key))
+
+    def __iter__(self) -> Iterator[Instances]:
+        return (self[i] for i in range(len(self)))
+
+    def _without_ellipsis(self, key: tuple[Any, ...]) -> Any:
+        if len(key) == 2 and key[1] is Ellipsis:
+            return key[0]
+        msg = f"Bags are indexed by bag alone, got the index {key!r}. Index bags.instances to choose features."
+        raise IndexError(msg)
+
+    def _position(self, key: int) -> int:
+        if not -len(self) <= key < len(self):
+            msg = f"Bag {key} is out of range: there are {len(self)} bags."
+            raise IndexError(msg)
+        return key % len(self)
+
+    def _positions(self, key: Any) -> Integers:
+        key = np.asarray(key)
+        if key.dtype == bool:
+            if key.shape != (len(self),):
+                msg = f"A mask of bags must have {len(self)} entries, got shape {key.shape}."
+                raise IndexError(msg)
+            return np.flatnonzero(key)
+        if key.shape == (0,):
+            return np.empty(0, dtype=np.int64)
+        if key.ndim != 1 or key.dtype.kind not in "iu":
+            msg = f"Bags are indexed by integers, slices or masks, got {key.dtype} of shape {key.shape}."
+            raise IndexError(msg)
+        return np.arange(len(self))[key]
+
+    def _take_slice(self, key: slice) -> Bags:
+        start, stop, step = key.indices(len(self))
+        if step != 1:
+            return self._take(np.arange(len(self))[key])
+        stop = max(start, stop)
+        rows = slice(int(self.offsets[start]), int(self.offsets[stop]))
+        info = self.instance_info
+        return self._rebuilt(
+            self.instances[rows],
+            self.offsets[start : stop + 1] - self.offsets[start],
+            slice(start, stop),
+            None if info is None else info.slice(rows.start, rows.stop - rows.start),
+        )
+
+    def _take(self, positions: Integers) -> Bags:
+        sizes = self.sizes[positions]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        # Row r of the result lies as far behind the start of its old bag as behind that of its new one.
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[positions] - offsets[:-1], sizes)
+        info = self.instance_info
+        return self._rebuilt(self.instances[rows], offsets, positions, None if info is None else info.take(rows))
+
+    def _rebuilt(self, instances: Any, offsets: Integers, key: Any, info: pa.Table | None) -> Bags:
+        bag_ids = None if self.bag_ids is None else self.bag_ids[key]
+        return Bags(instances, offsets, bag_ids, self.feature_names, info)
+
+    def with_instances(self, instances: Any, feature_names: Sequence[str] | None = None) -> Bags:
+        """Return the same bags with other features.
+
+        Parameters
+        ----------
+        instances : array or sparse array of shape (n_instances, any number of features)
+            One row per instance, in the same order.
+        feature_names : sequence of str, optional
+            The names of the new features.
+        """
+        names = None if feature_names is None else tuple(feature_names)
+        return Bags(instances, self.offsets, self.bag_ids, names, self.instance_info)
+
+    # ---------------------------------------------------------------- manners
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Rebuilt by the constructor, copies and pickles are read-only too.
+        return Bags, (self.instances, self.offsets, self.bag_ids, self.feature_names, self.instance_info)
+
+    def __repr__(self) -> str:
+        kind = f"sparse {self.dtype}" if sp.issparse(self.instances) else str(self.dtype)
+        return f"Bags(n_bags={len(self)}, n_instances={self.n_instances}, n_features={self.n_features}, {kind})"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        msg = (
+            "Bags have no single array: bags differ in size. Use bags.instances for the instances, "
+            "bags.to_list() for one array a bag, or gmil.PerInstance(transformer) to apply a "
+            "scikit-learn transformer to the instances."
+        )
+        raise TypeError(msg)
+
+
+def _as_names(names: str | Sequence[str]) -> list[str]:
+    """Return a list of column names; one name alone is a list of one."""
+    return [names] if isinstance(names, str) else list(names)

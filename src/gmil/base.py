@@ -1,0 +1,124 @@
+"""What all estimators on bags share: input checks, registration, saving, decisions to labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from gmil import persistence
+from gmil.validation import check_bag_labels, check_bags
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats
+
+AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
+
+_methods: dict[str, type[BaseEstimator]] = {}
+
+
+def register(method: str | None = None) -> Callable[[AnyEstimator], AnyEstimator]:
+    """Make an estimator known: to `all_estimators`, to `load` and, by ``method``, to the command line."""
+
+    def enlist(cls: AnyEstimator) -> AnyEstimator:
+        if method is not None:
+            _methods[method] = cls
+        return persistence.register_class(cls)
+
+    return enlist
+
+
+def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
+    """Return the name and the class of every public estimator.
+
+    >>> import gmil
+    >>> dict(gmil.all_estimators())["GMIL"] is gmil.GMIL
+    True
+    """
+    return sorted(persistence.registered_classes().items())
+
+
+def methods() -> dict[str, type[BaseEstimator]]:
+    """Return the classifiers by their name on the command line."""
+    return dict(_methods)
+
+
+class BagEstimator(BaseEstimator):
+    """An estimator on bags: it takes `Bags`, lists of 2-D arrays, 3-D arrays, and 2-D arrays of one-instance bags."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `gmil.load` reads; no file that it reads can run code.
+
+        Parameters
+        ----------
+        path : path
+            The file; one that exists is replaced in one step.
+        """
+        persistence.save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+class BagClassifier(ClassifierMixin, BagEstimator, ABC):
+    """A classifier of bags whose labels follow from ``decision_function``."""
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> Floats:
+        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of every bag, (n_bags,).
+
+        With two classes a bag is positive where its decision is above zero; a tie is negative. With more, the
+        class with the largest decision is taken.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        check_is_fitted(self)
+        return self._labels_of(self.decision_function(X))
+
+    def _labels_of(self, decisions: Floats) -> NDArray[Any]:
+        if decisions.ndim == 2:
+            return cast("NDArray[Any]", self.classes_[decisions.argmax(axis=1)])
+        negative, positive = self._class_order()
+        return np.where(decisions > 0, self.classes_[positive], self.classes_[negative])
+
+    def _class_order(self) -> tuple[int, int]:
+        """Return the positions in ``classes_`` of the negative and of the positive class."""
+        return 0, 1
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
+        """Return bags and class numbers, and set what every fitted classifier has."""
+        bags = check_bags(X, estimator=self, reset=True)
+        self.classes_, encoded = check_bag_labels(y, bags, self)
+        return bags, encoded
+
+    def _check_new(self, X: Any) -> Bags:
+        """Return bags to predict, of the same features as the training bags."""
+        check_is_fitted(self)
+        return check_bags(X, estimator=self, reset=False)

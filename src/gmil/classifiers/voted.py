@@ -1,0 +1,156 @@
+"""What every classifier with two codebooks does once it is fitted: decide, score, explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from gmil import voting
+from gmil.bags import Bags
+from gmil.base import BagClassifier
+from gmil.classifiers.explanation import Explanation, explain_problem
+from gmil.classifiers.space import FeatureSpace
+from gmil.engine import distances, resolve
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+
+class CodebookClassifier(BagClassifier):
+    """A classifier whose fitted attributes are those of `gmil.GMIL`."""
+
+    scale: str | None
+    distance: str
+    rule: str
+    backend: str
+    n_jobs: int | None
+    pos_label: Any
+    cluster_centers_: Floats
+    positive_bins_: Integers
+    negative_bins_: Integers
+    threshold_: Any
+    slope_: float
+    scale_shift_: Floats | None
+    scale_divisor_: Floats | None
+    pca_mean_: Floats | None
+    pca_components_: Floats | None
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): positive for positive bags.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
+        """
+        bags = self._check_new(X)
+        backend = resolve(self.backend, self.n_jobs)
+        return self._voter().bag_decisions(self._new_distances(bags, backend), bags.offsets, backend)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class for every bag, (n_bags, n_classes).
+
+        It is a sigmoid (a softmax for more than two classes) of the decision times a slope that was fitted to
+        the training bags; there is no intercept, so that one half means a decision of zero.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        logits = self.decision_function(X) * self.slope_
+        if logits.ndim == 2:
+            return np.asarray(softmax(logits, axis=1))
+        negative, positive = self._class_order()
+        probabilities = np.empty((len(logits), 2))
+        probabilities[:, positive], probabilities[:, negative] = expit(logits), expit(-logits)
+        return probabilities
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return how positive every instance is: d(x, C-) - d(x, C+), or tau - d(x, C+).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        bags = self._check_new(X)
+        return self._voter().instance_decisions(self._new_distances(bags, resolve(self.backend, self.n_jobs)))
+
+    def explain(self, bag: Any, *, label: Any = None) -> Explanation:
+        """Return which instances and which centres decided about one bag.
+
+        Parameters
+        ----------
+        bag : 2-D array, or Bags with one bag
+        label : label, optional
+            With more than two classes, the class to explain; by default the predicted one.
+        """
+        bags = self._check_new(bag if isinstance(bag, Bags) else [bag])
+        if len(bags) != 1:
+            msg = f"explain takes one bag, got {len(bags)}. Choose one with bags[i] or bags[i:i + 1]."
+            raise BagValidationError(msg)
+        backend = resolve(self.backend, self.n_jobs)
+        to_used, voter = self._new_distances(bags, backend), self._voter()
+        decisions = voter.bag_decisions(to_used, bags.offsets, backend)
+        predicted = self._labels_of(decisions)[0]
+        problem = 0 if decisions.ndim == 1 else self._class_number(predicted if label is None else label)
+        return explain_problem(
+            voter,
+            problem,
+            to_used,
+            margin=float(np.ravel(decisions)[problem]),
+            label=predicted,
+            bags=bags,
+        )
+
+    def _class_order(self) -> tuple[int, int]:
+        positive = 1 if self.pos_label is None else int(np.flatnonzero(self.classes_ == self.pos_label)[0])
+        return 1 - positive, positive
+
+    def _space(self) -> FeatureSpace:
+        unit_length = self.scale is not None and self.scale.endswith("l2")
+        return FeatureSpace(
+            self.scale_shift_,
+            self.scale_divisor_,
+            unit_length,
+            self.pca_mean_,
+            self.pca_components_,
+        )
+
+    def _class_number(self, label: Any) -> int:
+        found = np.flatnonzero(self.classes_ == label)
+        if len(found) == 0:
+            msg = f"label={label!r} is not a class; the classes are {self.classes_.tolist()}."
+            raise BagValidationError(msg)
+        return int(found[0])
+
+    def _voter(self) -> voting.Voter:
+        thresholds = None if getattr(self, "threshold_", None) is None else np.atleast_1d(self.threshold_)
+        return voting.Voter(
+            np.atleast_2d(self.positive_bins_),
+            np.atleast_2d(self.negative_bins_),
+            thresholds,
+            self.distance,
+            self.rule,
+        )
+
+    def _new_distances(self, bags: Bags, backend: Backend) -> Floats:
+        return self._distances(self._space().apply(bags.instances), backend)
+
+    def _distances(self, instances: Instances, backend: Backend) -> Floats:
+        """Return distances between instances and the bins in use, (n_instances, n_used)."""
+        return distances(instances, self.cluster_centers_[self._voter().used_bins], backend)

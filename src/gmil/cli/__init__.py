@@ -1,0 +1,1 @@
+"""The ``gmil`` command. Data goes to standard output, talk to standard error."""

@@ -1,0 +1,119 @@
+"""Talking to a person: progress, tables, errors. Nothing here touches standard output but `print_table`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.errors import DatasetError, GmilError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FAILED, WRONG_USE = 1, 2
+_QUIET_SECONDS = 2.0
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+def say(text: str) -> None:
+    """Tell the person something, on standard error."""
+    click.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """Turn an error into one sentence and an exit code: 2 for bad input, 1 for work that failed."""
+    try:
+        yield
+    except DatasetError as error:
+        _end(error, FAILED)
+    except (GmilError, ValueError) as error:
+        _end(error, WRONG_USE)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        _end(f"{error.filename}: {error.strerror}." if error.filename else error, WRONG_USE)
+    except (OSError, MemoryError) as error:
+        _end(error, FAILED)
+    except KeyboardInterrupt:
+        _end("Stopped.", FAILED)
+
+
+def _end(error: Any, code: int) -> None:
+    first_lines = " ".join(str(error).split())
+    say(f"gmil: {first_lines or type(error).__name__}")
+    sys.exit(code)
+
+
+class Progress:
+    """Shows how far a long run is: a bar on a terminal, a line now and then elsewhere, nothing for two seconds."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._start = self._last_line = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report that ``done`` of ``total`` steps are done."""
+        now = time.monotonic()
+        if now - self._start < _QUIET_SECONDS:
+            return
+        if sys.stderr.isatty():
+            self._show_bar(done, total)
+        elif now - self._last_line > _SECONDS_BETWEEN_LINES and done < total:
+            self._last_line = now
+            left = (now - self._start) / done * (total - done)
+            say(f"{self.what}: {done} of {total} done, about {left:.0f} s left")
+
+    def _show_bar(self, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = _terminal_bar()
+            self._bar.start()
+            self._task = self._bar.add_task(self.what, total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+
+def _terminal_bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Bar(*columns, console=Console(stderr=True), transient=True)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
+    """Print a table: in a box on a terminal, in plain aligned columns elsewhere. The first column is text."""
+    if sys.stdout.isatty():
+        _print_rich(columns, rows, title)
+        return
+    if title:
+        click.echo(title)
+    widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
+    for row in [columns, *rows]:
+        cells = [
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,163 @@
+"""``gmil cv``: cross-validate a method on data sets."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.classifiers import GMIL
+from gmil.cli.console import Progress, clear_errors, print_table, say
+from gmil.cli.inputs import LabelledBags, data_options, make_estimator, method_options, read_data, require_labels
+from gmil.errors import BagValidationError
+from gmil.experiments import published_accuracy
+from gmil.model_selection import CVResult, cross_validate
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
+@click.command()
+@click.argument("data", nargs=-1, required=True)
+@method_options
+@click.option("--paper", is_flag=True, help="Use the settings that the paper prints for each data set.")
+@click.option("--folds", default=10, show_default=True, help="Folds of bags, stratified.")
+@click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds.")
+@click.option("--seed", default=0, show_default=True, help="Seed of folds and method.")
+@click.option("--jobs", type=int, help="Processes over folds.")
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def cv(
+    data: tuple[str, ...],
+    method: str,
+    settings: tuple[str, ...],
+    positive: str | None,
+    paper: bool,
+    folds: int,
+    repeats: int,
+    seed: int,
+    jobs: int | None,
+    bag: str | None,
+    label: str | None,
+    features: str | None,
+    as_json: bool,
+) -> None:
+    """Cross-validate a method on DATA: names of data sets, or files.
+
+    Folds are stratified; scaling, clusters and everything else are fitted on the training folds only.
+    """
+    with clear_errors():
+        if repeats < 1:
+            msg = f"--repeats must be at least 1, got {repeats}."
+            raise BagValidationError(msg)
+        rows = []
+        for name in data:
+            labelled = require_labels(read_data(name, bag, label, features))
+            estimator = make_estimator(
+                method, settings, positive, labelled.y, paper_parameters(method, labelled.name, paper)
+            )
+            rows.append(_validate(labelled, method, estimator, folds, repeats, seed, jobs))
+        if as_json:
+            click.echo(json.dumps(rows, indent=2))
+        else:
+            _print_rows(rows)
+
+
+def paper_parameters(method: str, dataset: str, paper: bool) -> dict[str, Any]:
+    """Return the parameters that the paper prints for a data set, where they are asked for."""
+    if not paper:
+        return {}
+    if method != "gmil":
+        msg = f"--paper gives the settings of gmil, but the method is {method!r}."
+        raise BagValidationError(msg)
+    return GMIL.from_paper(dataset).get_params()
+
+
+def _validate(
+    data: LabelledBags,
+    method: str,
+    estimator: BaseEstimator,
+    folds: int,
+    repeats: int,
+    seed: int,
+    jobs: int | None,
+) -> dict[str, Any]:
+    start = time.perf_counter()
+    with Progress(f"{method} on {data.name}") as progress:
+        result = cross_validate(
+            estimator,
+            data.bags,
+            data.y,
+            cv=folds,
+            repeats=repeats,
+            random_state=seed,
+            n_jobs=jobs,
+            progress=progress,
+        )
+    seconds = time.perf_counter() - start
+    if result.auc_folds_dropped():
+        say(f"{data.name}: {result.auc_folds_dropped()} folds have one class only and no AUC.")
+    return {
+        "dataset": data.name,
+        "method": method,
+        "params": {name: _as_json(value) for name, value in estimator.get_params(deep=False).items()},
+        "folds": folds,
+        "repeats": repeats,
+        "seed": seed,
+        **measures(result),
+        "fit_seconds": float(result.fit_seconds.sum()),
+        "predict_seconds": float(result.predict_seconds.sum()),
+        "seconds": seconds,
+    }
+
+
+def measures(result: CVResult) -> dict[str, Any]:
+    """Return what ``gmil cv --json`` reports of one setting."""
+    auc = result.auc()
+    return {
+        "accuracy_mean": result.accuracy(),
+        "accuracy_std": result.accuracy_std(),
+        "accuracy_interval": list(result.accuracy_interval()),
+        "auc_mean": None if auc != auc else auc,
+        "auc_folds_dropped": result.auc_folds_dropped(),
+        "balanced_accuracy_mean": result.balanced_accuracy(),
+        "majority_accuracy": result.majority_accuracy(),
+    }
+
+
+def _as_json(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    columns = ["data set", "method", "accuracy", "95 % interval", "AUC", "balanced", "majority", "published", "seconds"]
+    cells = [
+        [
+            row["dataset"],
+            row["method"],
+            _percent(row["accuracy_mean"]) + (f" ± {100 * row['accuracy_std']:.1f}" if row["repeats"] > 1 else ""),
+            f"{_percent(row['accuracy_interval'][0])} - {_percent(row['accuracy_interval'][1])}",
+            "-" if row["auc_mean"] is None else f"{row['auc_mean']:.3f}",
+            _percent(row["balanced_accuracy_mean"]),
+            _percent(row["majority_accuracy"]),
+            _published(row),
+            f"{row['seconds']:.2f}",
+        ]
+        for row in rows
+    ]
+    first = rows[0]
+    title = f"{first['repeats']} x {first['folds']}-fold, seed {first['seed']}; accuracies in per cent"
+    print_table(columns, cells, title=title)
+
+
+def _published(row: dict[str, Any]) -> str:
+    value = published_accuracy(row["method"], row["dataset"])
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

@@ -1,0 +1,81 @@
+"""``gmil data list | info | convert``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+import numpy as np
+
+from gmil import datasets
+from gmil.cli.console import clear_errors, print_table, say
+from gmil.cli.inputs import LabelledBags, data_options, read_data
+
+
+@click.group()
+def data() -> None:
+    """List, look at and convert data."""
+
+
+@data.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def list_data(as_json: bool) -> None:
+    """List the data sets that gmil knows."""
+    with clear_errors():
+        known = [datasets.describe(name) for name in datasets.dataset_names()]
+        if as_json:
+            fields = ("name", "kind", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
+            click.echo(json.dumps([{name: getattr(info, name) for name in fields} for info in known], indent=2))
+            return
+        rows = [
+            [i.name, i.kind, str(i.n_bags), str(i.n_positive), str(i.n_instances), str(i.n_features), i.licence]
+            for i in known
+        ]
+        print_table(["name", "kind", "bags", "positive", "instances", "features", "licence"], rows)
+
+
+@data.command()
+@click.argument("source", metavar="DATA")
+@data_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def info(source: str, bag: str | None, label: str | None, features: str | None, as_json: bool) -> None:
+    """Describe DATA, a data set or a file: bags, instances, sizes, classes."""
+    with clear_errors():
+        found = summary(read_data(source, bag, label, features))
+        if as_json:
+            click.echo(json.dumps(found, indent=2))
+            return
+        print_table(["", "value"], [[name, str(value)] for name, value in found.items()])
+        if source in datasets.dataset_names():
+            say(str(datasets.describe(source)))
+
+
+def summary(data: LabelledBags) -> dict[str, Any]:
+    """Return what ``gmil data info`` says about bags."""
+    bags, sizes = data.bags, data.bags.sizes
+    labels = {} if data.y is None else dict(zip(*np.unique(data.y, return_counts=True), strict=True))
+    return {
+        "dataset": data.name,
+        "bags": len(bags),
+        "instances": bags.n_instances,
+        "features": bags.n_features,
+        "dtype": str(bags.dtype),
+        "smallest bag": int(sizes.min()),
+        "median bag": float(np.median(sizes)),
+        "largest bag": int(sizes.max()),
+        "classes": {str(name): int(count) for name, count in labels.items()},
+        "info columns": [] if bags.instance_info is None else bags.instance_info.column_names,
+    }
+
+
+@data.command()
+@click.argument("source", metavar="DATA")
+@click.argument("target")
+@data_options
+def convert(source: str, target: str, bag: str | None, label: str | None, features: str | None) -> None:
+    """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
+    with clear_errors():
+        found = read_data(source, bag, label, features)
+        datasets.write(target, found.bags, found.y)
+        say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

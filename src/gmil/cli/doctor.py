@@ -1,0 +1,80 @@
+"""``gmil doctor``: what runs here, and how."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+from gmil.cli.console import clear_errors, print_table
+from gmil.datasets import data_home
+from gmil.engine import available_backends, resolve
+
+_PACKAGES = (
+    "gmil",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "narwhals",
+    "safetensors",
+    "skops",
+    "pandas",
+    "polars",
+)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def doctor(as_json: bool) -> None:
+    """Show versions, the active backend, threads, BLAS and where data is looked for."""
+    with clear_errors():
+        found = examine()
+        if as_json:
+            click.echo(json.dumps(found, indent=2))
+            return
+        flat = {**{k: v for k, v in found.items() if k != "versions"}, **found["versions"]}
+        print_table(["", "value"], [[name, str(value)] for name, value in flat.items()])
+
+
+def examine() -> dict[str, Any]:
+    """Return everything that ``gmil doctor`` shows."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "backend": resolve("auto").name,
+        "backends": available_backends(),
+        "cores": usable_cores(),
+        "blas": blas_libraries(),
+        "data_home": str(data_home()),
+        "versions": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def blas_libraries() -> list[str]:
+    """Return the BLAS libraries that NumPy and SciPy loaded, with their threads."""
+    from threadpoolctl import threadpool_info
+
+    return [
+        f"{pool['internal_api']} {pool.get('version') or ''}, {pool['num_threads']} threads"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,130 @@
+"""Arguments that several commands share: data, method, settings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from gmil import datasets
+from gmil.base import methods
+from gmil.errors import BagValidationError, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sklearn.base import BaseEstimator
+
+    from gmil.bags import Bags
+
+
+class LabelledBags(NamedTuple):
+    """Bags, their labels (None where the data has none) and the name to show."""
+
+    name: str
+    bags: Bags
+    y: Any
+
+
+def data_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --bag, --label and --features."""
+    for option in reversed(
+        [
+            click.option("--bag", metavar="COLUMN", help="Column with the bag of every instance."),
+            click.option("--label", metavar="COLUMN", help="Column with the label of the bag."),
+            click.option("--features", metavar="A,B,...", help="Feature columns, or one list column."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def method_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --method, --set and --positive."""
+    for option in reversed(
+        [
+            click.option("--method", default="gmil", show_default=True, help="Which classifier."),
+            click.option(
+                "--set",
+                "settings",
+                multiple=True,
+                metavar="NAME=VALUE",
+                help="A parameter of the method, as in Python; may be given several times.",
+            ),
+            click.option("--positive", metavar="LABEL", help="The label of the positive class."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def read_data(data: str, bag: str | None, label: str | None, features: str | None) -> LabelledBags:
+    """Read a bundled or fetchable data set by name, or a file."""
+    if data in datasets.dataset_names() and not Path(data).exists():
+        bunch = datasets.load(data)
+        return LabelledBags(data, bunch.bags, bunch.y)
+    if not Path(data).exists():
+        names = ", ".join(datasets.dataset_names())
+        msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
+        raise BagValidationError(msg)
+    columns = features.split(",") if features and "," in features else features
+    bags, y = datasets.read(data, bag=bag, label=label, features=columns)
+    return LabelledBags(Path(data).name, bags, y)
+
+
+def require_labels(data: LabelledBags) -> LabelledBags:
+    """Refuse data without labels."""
+    if data.y is None:
+        msg = f"{data.name} has no labels. Name the label column with --label."
+        raise BagValidationError(msg)
+    return data
+
+
+def make_estimator(
+    method: str, settings: tuple[str, ...], positive: str | None, y: Any, start: dict[str, Any] | None = None
+) -> BaseEstimator:
+    """Build the classifier that the command line describes; ``start`` are parameters that settings override."""
+    known = methods()
+    if method not in known:
+        msg = f"There is no method {method!r}; the methods are {', '.join(sorted(known))}."
+        raise BagValidationError(msg)
+    estimator = known[method]()
+    parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
+    if positive is not None:
+        parameters["pos_label"] = _label_among(positive, y)
+    unknown = [name for name in parameters if name not in estimator.get_params()]
+    if unknown:
+        valid = listed(sorted(estimator.get_params()), most=60)
+        msg = f"{method} has no parameter {unknown[0]!r}; its parameters are {valid}."
+        raise BagValidationError(msg)
+    return estimator.set_params(**parameters)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Split NAME=VALUE; a value that is no Python literal is a string.
+
+    >>> parse_setting("n_clusters=20")
+    ('n_clusters', 20)
+    >>> parse_setting("scale=l2")
+    ('scale', 'l2')
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        msg = f"--set takes NAME=VALUE, got {text!r}."
+        raise BagValidationError(msg)
+    try:
+        return name.strip(), ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return name.strip(), value.strip()
+
+
+def _label_among(text: str, y: Any) -> Any:
+    """Return the label that is written as ``text``."""
+    labels = sorted(set(y.tolist()), key=str)
+    for label in labels:
+        if str(label) == text:
+            return label
+    msg = f"--positive {text} is not a label of the data; its labels are {listed([str(x) for x in labels])}."
+    raise BagValidationError(msg)

@@ -1,0 +1,21 @@
+"""The entry point of the ``gmil`` command."""
+
+from __future__ import annotations
+
+import click
+
+from gmil import __version__
+from gmil.cli.cv import cv
+from gmil.cli.data import data
+from gmil.cli.doctor import doctor
+from gmil.cli.model import fit, predict
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gmil")
+def main() -> None:
+    """Learn from bags of instances: a label per bag, a score per instance."""
+
+
+for command in (cv, fit, predict, data, doctor):
+    main.add_command(command)

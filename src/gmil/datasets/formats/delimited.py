@@ -1,0 +1,140 @@
+"""CSV and TSV: a line with names, then one instance a line, every feature in a column of its own."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import tables
+from gmil.datasets.formats.guard import parsing
+from gmil.datasets.formats.table import choose_roles, table_to_bags
+from gmil.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.datasets.formats.contents import Contents
+
+_BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
+
+
+def read(
+    path: Path,
+    *,
+    bag: str | None,
+    label: str | None,
+    features: str | Sequence[str] | None,
+    info: Sequence[str],
+) -> tuple[Bags, NDArray[Any] | None]:
+    """Read a CSV or TSV file."""
+    delimiter = _delimiter(path)
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, delimiter=delimiter))
+    _refuse_headless(path, names)
+    bag, label = choose_roles(names, bag, label, features, info)
+    table = read_text(path, delimiter, texts=[name for name in (bag, label) if name is not None])
+    wanted = [features] if isinstance(features, str) else features
+    table = numbers_only(path, table, {bag, label, *info}, wanted, first_line=2)
+    return table_to_bags(table, bag=bag, label=label, features=features, info=info, from_text=True)
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Write a wide table; every number has the digits that make it read back as it was."""
+    import pyarrow.csv as pacsv
+
+    instances = contents.dense().astype(np.float64, copy=False)
+    contents.refuse_confusing_names()
+    names, info = contents.feature_names, contents.bags.instance_info
+    table = tables.to_table(contents.columns(), instances, names, info)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    pacsv.write_csv(table, path, pacsv.WriteOptions(delimiter=delimiter))
+
+
+def read_text(path: Path, delimiter: str, *, texts: Sequence[str], names: Sequence[str] | None = None) -> pa.Table:
+    """Read a table; the columns ``texts`` stay as they are written, others become what they look like."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    with parsing(path, "CSV"):
+        table = pacsv.read_csv(
+            path,
+            read_options=pacsv.ReadOptions(block_size=_BLOCK, column_names=names),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+        )
+    if table.num_rows == 0:
+        msg = f"{path} has a line of names but no instances below it; at least one is needed."
+        raise FormatError(msg)
+    return table
+
+
+def numbers_only(
+    path: Path,
+    table: pa.Table,
+    others: set[str | None],
+    wanted: Sequence[str] | None,
+    *,
+    first_line: int,
+) -> pa.Table:
+    """Return the table with empty columns as numbers; a column of numbers with a slip in it is refused.
+
+    Without that, one mistyped cell would turn a whole feature into text and so into no feature.
+    """
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if field.name in others:
+            continue
+        if pa.types.is_null(field.type):
+            empty = table.column(i).cast(pa.float64())
+            table = table.set_column(i, field.name, empty)
+        elif pa.types.is_string(field.type):
+            must_be = wanted is not None and field.name in wanted
+            _refuse_slips(path, field.name, table.column(i).to_pylist(), must_be, first_line)
+    return table
+
+
+def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int) -> None:
+    slips = [row for row, text in enumerate(texts) if not _is_number(text)]
+    if slips and (must_be or len(slips) < len(texts) / 2):
+        row = slips[0]
+        msg = (
+            f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r} where a number "
+            f"should be ({len(slips)} of {len(texts)} cells do). Correct the cell, or name the column in "
+            "info=[...]."
+        )
+        raise FormatError(msg)
+
+
+def _is_number(text: str) -> bool:
+    if not text:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _delimiter(path: Path) -> str:
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig") as file:
+        header = file.readline()
+    return next((sign for sign in ",;\t" if sign in header), ",")
+
+
+def _refuse_headless(path: Path, names: Sequence[str]) -> None:
+    if names and all(name and _is_number(name) for name in names):
+        msg = (
+            f"{path} begins with numbers, {names[0]}, ..., where the names of its columns should be. "
+            "Add a first line such as bag,label,f0,f1."
+        )
+        raise FormatError(msg)

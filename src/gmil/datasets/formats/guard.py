@@ -1,0 +1,61 @@
+"""What stands between files of unknown origin and the libraries that parse them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from gmil.errors import FormatError, GmilError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MOST_OF_A_MESSAGE = 200
+_BEST_COMPRESSION = 1100  # deflate cannot do better than about 1032 to 1
+
+
+@contextlib.contextmanager
+def parsing(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever a parser raises over a damaged file into one sentence."""
+    try:
+        yield
+    except GmilError:
+        raise
+    except Exception as error:  # parsers raise nearly anything over nearly arbitrary bytes
+        msg = (
+            f"{path} cannot be read as {kind}: {first_line(error)}. The file is damaged or of another "
+            "kind; write or download it again."
+        )
+        raise FormatError(msg) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the beginning of an error message, without its full stop."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:_MOST_OF_A_MESSAGE].rstrip(". ")
+
+
+def refuse_impossible_size(path: Path, what: str, n_bytes: int, stored_bytes: int) -> None:
+    """Refuse arrays that a file cannot hold or that this machine cannot, before memory is taken."""
+    if n_bytes > _BEST_COMPRESSION * (stored_bytes + 1024):
+        msg = (
+            f"{path} is damaged: {what} claims {n_bytes} bytes, but only {stored_bytes} are stored. "
+            "Write or download the file again."
+        )
+        raise FormatError(msg)
+    memory = _physical_memory()
+    if memory is not None and n_bytes > memory:
+        msg = (
+            f"{path} does not fit: {what} takes {n_bytes / 2**30:.1f} GiB, but this machine has "
+            f"{memory / 2**30:.1f} GiB of memory. Read it on a larger machine, or split the file."
+        )
+        raise FormatError(msg)
+
+
+def _physical_memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not on this system
+        return None

@@ -1,0 +1,139 @@
+"""From rows, one an instance, to bags and one label a bag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import tables
+from gmil.bags import Bags
+from gmil.datasets.formats.columns import is_missing, tidy_labels
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Instances, Integers
+
+
+def rows_to_bags(
+    matrix: Instances,
+    ids: NDArray[Any],
+    labels: NDArray[Any] | None,
+    *,
+    bag_names: NDArray[Any] | None = None,
+    feature_names: Sequence[str] | None = None,
+    info: pa.Table | None = None,
+) -> tuple[Bags, NDArray[Any] | None]:
+    """Group rows into bags in the order of their first appearance.
+
+    ``ids``, ``labels``, ``bag_names`` and ``info`` have one entry per row. Labels must agree within a bag.
+    """
+    _refuse_other_length(len(ids), matrix.shape[0], "bag ids")
+    codes, names = _coded(ids)
+    order, offsets, positions = tables.group_rows(codes)
+    rows = np.arange(len(ids)) if order is None else order
+    bag_ids = positions if names is None else names[positions]
+    if bag_names is not None:
+        bag_ids = bag_names[rows[offsets[:-1]]]
+    if order is not None:
+        matrix = matrix[order]
+        info = None if info is None else info.take(order)
+    bags = Bags(matrix, offsets, bag_ids, None if feature_names is None else tuple(feature_names), info)
+    if labels is None:
+        return bags, None
+    _refuse_other_length(len(labels), len(ids), "labels")
+    return bags, _labels_of_bags(labels, rows, bags)
+
+
+def _refuse_other_length(found: int, wanted: int, what: str) -> None:
+    if wanted == 0:
+        msg = "There are no instances; at least one is needed."
+        raise BagValidationError(msg)
+    if found != wanted:
+        msg = f"There are {found} {what}, but {wanted} instances. Give one per instance."
+        raise BagValidationError(msg)
+
+
+def _coded(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return text ids as numbers and the text of each; sorting texts would take most of the time."""
+    if ids.dtype.kind == "S":
+        ids = ids.astype(np.str_)
+    if ids.dtype.kind == "f" and np.isfinite(ids).all() and np.all(ids == np.rint(ids)):
+        return ids.astype(np.int64), None
+    texts = ids.tolist()
+    if ids.ndim != 1 or not all(isinstance(text, str) for text in texts):
+        return ids, None
+    seen: dict[str, int] = {}
+    codes = np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
+    if "" in seen:
+        msg = f"Row {texts.index('')} has no bag id: its text is empty. Drop or fill it."
+        raise BagValidationError(msg)
+    return codes, np.array(list(seen), dtype=np.str_)
+
+
+def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray[Any]:
+    missing = is_missing(labels)
+    if missing.any():
+        row = int(missing.argmax())
+        msg = (
+            f"The label of row {row} is missing ({missing.sum()} rows have none). Fill it in, or leave "
+            "the labels out; where they are a column, info=[...] takes it for something else."
+        )
+        raise BagValidationError(msg)
+    grouped = tidy_labels(labels)[rows]
+    y = grouped[bags.offsets[:-1]]
+    differs = grouped != np.repeat(y, bags.sizes)
+    if differs.any():
+        at = int(differs.argmax())
+        bag = int(np.searchsorted(bags.offsets, at, side="right")) - 1
+        name = bag if bags.bag_ids is None else repr(bags.bag_ids[bag].item())
+        msg = (
+            f"The label of bag {name} varies: {y[bag].item()!r} and {grouped[at].item()!r} (row "
+            f"{rows[at]}). A label belongs to the whole bag. Correct it, or name another with label=..."
+        )
+        raise BagValidationError(msg)
+    return y
+
+
+def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_first: bool = False) -> NDArray[Any]:
+    """Return values that come one per bag (or one per row already) as one per row.
+
+    Numbered bags (0, 1, ... or 1, 2, ...) count from the smallest number; other bags come in the order of
+    their first appearance. ``rows_first`` settles what one-instance bags mean.
+    """
+    n_rows = len(ids)
+    order, offsets, positions = tables.group_rows(_coded(ids)[0])
+    n_bags = len(positions)
+    if len(values) == n_rows and (rows_first or n_bags != n_rows):
+        return values
+    if len(values) != n_bags:
+        msg = f"{what} has {len(values)} entries, but there are {n_bags} bags and {n_rows} instances. Give one per bag."
+        raise BagValidationError(msg)
+    rank = _rank_of_bags(positions, ids.dtype.kind in "US", what)
+    grouped = np.repeat(values[rank], np.diff(offsets))
+    if order is None:
+        return grouped
+    back = np.empty(n_rows, dtype=np.int64)
+    back[order] = np.arange(n_rows)
+    return grouped[back]
+
+
+def _rank_of_bags(positions: NDArray[Any], are_texts: bool, what: str) -> Integers:
+    """Return, for bags in the order of their first appearance, where their entry lies."""
+    n_bags = len(positions)
+    in_order = bool(np.all(np.diff(positions) > 0))
+    if are_texts or in_order:
+        return np.arange(n_bags)
+    smallest = positions.min()
+    if smallest in (0, 1) and positions.max() - smallest == n_bags - 1:
+        return np.asarray(positions - smallest, dtype=np.int64)
+    msg = (
+        f"{what} has one entry per bag, but the bag numbers are neither in order nor 1, 2, ..., {n_bags}, "
+        "so that no one can tell whose each is. Give one per instance."
+    )
+    raise BagValidationError(msg)

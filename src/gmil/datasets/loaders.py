@@ -1,0 +1,298 @@
+"""Data sets by name: bundled, fetched once, or found in the data folder."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import Bunch
+
+from gmil.bags import Bags
+from gmil.datasets import download
+from gmil.datasets.download import DATA_HOME
+from gmil.datasets.formats import mat, npz
+from gmil.datasets.registry import DatasetInfo, describe
+from gmil.errors import DatasetError
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def load(
+    name: str,
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Load a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `dataset_names`.
+    data_home : path, optional
+        The folder with data that is not bundled. By default the environment variable ``GMIL_DATA_HOME``,
+        else the user's cache folder.
+    download_if_missing : bool
+        Whether to download data that has an address and is not in the folder.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+
+    Returns
+    -------
+    Bunch or (Bags, array)
+        ``bags``; ``y``, 1 for positive and 0 for negative bags; ``instance_y``, labels of instances, None
+        where they are not known at all and -1 where a single one is not; ``DESCR``; ``name``.
+
+    Examples
+    --------
+    >>> from gmil.datasets import load
+    >>> load("musk1").bags
+    Bags(n_bags=92, n_instances=476, n_features=166, float64)
+    """
+    info = describe(name)
+    if info.kind == "bundled":
+        found = _bundled(info)
+    else:
+        found = _from_folder(info, download.data_home(data_home), download_if_missing)
+    _refuse_other_data(info, found)
+    return (found.bags, found.y) if return_X_y else found
+
+
+def load_musk1(*, return_X_y: bool = False) -> Any:
+    """Load Musk, version 1: 92 molecules (47 musks), 476 conformations, 166 features; bundled.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch as `load` describes it.
+
+    Examples
+    --------
+    >>> from gmil.datasets import load_musk1
+    >>> bags, y = load_musk1(return_X_y=True)
+    >>> len(bags), int(y.sum())
+    (92, 47)
+    """
+    return load("musk1", return_X_y=return_X_y)
+
+
+def load_musk2(*, return_X_y: bool = False) -> Any:
+    """Load Musk, version 2: 102 molecules (39 musks), 6598 conformations, 166 features; bundled.
+
+    Parameters
+    ----------
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch as `load` describes it.
+
+    Examples
+    --------
+    >>> from gmil.datasets import load_musk2
+    >>> bags, y = load_musk2(return_X_y=True)
+    >>> len(bags), int(y.sum())
+    (102, 39)
+    """
+    return load("musk2", return_X_y=return_X_y)
+
+
+def fetch_elephant(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Fetch Elephant: 200 Corel images (100 show one), 1391 segments, 230 features; downloaded once.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+    download_if_missing : bool
+        Whether to download it where it is not there.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+    """
+    return _fetch("elephant", data_home, download_if_missing, return_X_y)
+
+
+def fetch_fox(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Fetch Fox: 200 Corel images (100 show one), 1320 segments, 230 features; downloaded once.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+    download_if_missing : bool
+        Whether to download it where it is not there.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+    """
+    return _fetch("fox", data_home, download_if_missing, return_X_y)
+
+
+def fetch_tiger(
+    *,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """Fetch Tiger: 200 Corel images (100 show one), 1220 segments, 230 features; downloaded once.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+    download_if_missing : bool
+        Whether to download it where it is not there.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+    """
+    return _fetch("tiger", data_home, download_if_missing, return_X_y)
+
+
+def fetch_trec9(*, data_home: str | os.PathLike[str] | None = None, return_X_y: bool = False) -> Any:
+    """Load TREC9, 400 documents with sparse features, from the data folder; it has no address.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+    """
+    return _fetch("trec9", data_home, False, return_X_y)
+
+
+def fetch_ucf_crime(*, data_home: str | os.PathLike[str] | None = None, return_X_y: bool = False) -> Any:
+    """Load UCF-Crime, 830 surveillance videos, from the data folder; it has no address.
+
+    The Bunch also has ``events``, what every video shows, and ``official_split``, ``repo_split`` and
+    ``frame_skip``, one entry per video.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+    return_X_y : bool
+        Return ``(bags, y)`` instead of a Bunch.
+    """
+    return _fetch("ucf-crime", data_home, False, return_X_y)
+
+
+def _fetch(
+    name: str,
+    data_home: str | os.PathLike[str] | None,
+    download_if_missing: bool,
+    return_X_y: bool,
+) -> Any:
+    return load(
+        name,
+        data_home=data_home,
+        download_if_missing=download_if_missing,
+        return_X_y=return_X_y,
+    )
+
+
+def _bundled(info: DatasetInfo) -> Bunch:
+    source = resources.files("gmil.datasets") / "bundled" / info.filename
+    with resources.as_file(source) as path:
+        return _from_npz(info, path)
+
+
+def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> Bunch:
+    ours = folder / info.filename
+    if ours.is_file():
+        return _from_npz(info, ours)
+    if info.kind == "local" or info.original is None:
+        msg = (
+            f"The data set {info.name} has no address to download it from, and {ours} does not exist. Put "
+            f"the file {info.filename} into {folder}, or set {DATA_HOME} to the folder that holds it."
+        )
+        raise DatasetError(msg)
+    original = folder / info.original
+    if not original.is_file():
+        if not download_if_missing:
+            msg = (
+                f"The data set {info.name} is not in {folder}, and download_if_missing is False. Put "
+                f"{info.filename} or {info.original} there, or set {DATA_HOME} to the folder that holds it."
+            )
+            raise DatasetError(msg)
+        download.download(str(info.url), original, str(info.sha256))
+    return _from_andrews(info, original)
+
+
+def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
+    arrays = npz.read_arrays(path)
+    bags, y = npz.arrays_to_bags(arrays)
+    found = _bunch(info, bags, y)
+    if "y_instance" in arrays:
+        found.instance_y = arrays["y_instance"].astype(np.int64)
+    for name in ("official_split", "repo_split", "frame_skip"):
+        if name in arrays:
+            found[name] = arrays[name]
+    if info.name == "ucf-crime":
+        found.events = np.array([_event(name) for name in arrays["bag_names"]])
+    return found
+
+
+def _event(name: str) -> str:
+    match = re.match(r"[A-Za-z]+", name)
+    return match[0] if match else ""
+
+
+def _from_andrews(info: DatasetInfo, path: Path) -> Bunch:
+    """Read the original .mat: a bag is positive if any of its instances is labelled so."""
+    variables = mat.read_variables(path)
+    try:
+        labels = mat.vector(variables["labels"], "labels")
+        ids = mat.vector(variables["bag_ids"], "bag_ids")
+        features = variables["features"]
+    except KeyError as error:
+        msg = f"{path} is not the data set {info.name}: it has no variable {error}. Remove it."
+        raise DatasetError(msg) from error
+    bags = Bags.from_ids(features.toarray() if sp.issparse(features) else features, ids)
+    positive = np.unique(ids[labels > 0])
+    return _bunch(info, bags, np.isin(bags.bag_ids, positive))  # type: ignore[arg-type]
+
+
+def _bunch(info: DatasetInfo, bags: Bags, y: NDArray[Any] | None) -> Bunch:
+    instances = bags.instances
+    if bags.dtype != np.float64 and info.name != "ucf-crime":
+        instances = instances.astype(np.float64)
+    whole = Bags(instances, bags.offsets, _numbered(bags.bag_ids), bags.feature_names)
+    labels = None if y is None else np.asarray(y).astype(np.int64)
+    return Bunch(bags=whole, y=labels, instance_y=None, DESCR=str(info), name=info.name)
+
+
+def _numbered(ids: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return ids that are numbers as integers: files of one data set keep them as texts or floats."""
+    if ids is None:
+        return None
+    try:
+        return ids.astype(np.int64)
+    except ValueError:
+        return ids
+
+
+def _refuse_other_data(info: DatasetInfo, found: Bunch) -> None:
+    bags, y = found.bags, found.y
+    counts = (len(bags), -1 if y is None else int(y.sum()), bags.n_instances, bags.n_features)
+    wanted = (info.n_bags, info.n_positive, info.n_instances, info.n_features)
+    if counts != wanted:
+        msg = (
+            f"The file found for {info.name} holds other data: bags, positive bags, instances and features "
+            f"number {counts}, not {wanted}. Replace it."
+        )
+        raise DatasetError(msg)

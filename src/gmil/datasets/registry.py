@@ -1,0 +1,207 @@
+"""The table of data sets, from which loaders, descriptions and the command line all derive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gmil.errors import DatasetError
+
+Kind = Literal["bundled", "fetched", "local"]
+
+_MUSK_SOURCE = (
+    "https://raw.githubusercontent.com/hbldh/skboost/70633bed50439a73a4092ad8769242d57f04dbdb/skboost/datasets/musk"
+)
+_COREL_SOURCE = (
+    "https://raw.githubusercontent.com/sunformoon/RMI-SVM-ICCV2015/"
+    "58badf01dc4587277d86c79ee5afa6488127f538/data/MIL-Data-2002-Musk-Corel-Trec9-MATLAB"
+)
+_DIETTERICH = (
+    "Dietterich, T. G., Lathrop, R. H. and Lozano-Perez, T. (1997). Solving the multiple instance "
+    "problem with axis-parallel rectangles. Artificial Intelligence 89(1-2), 31-71."
+)
+_ANDREWS = (
+    "Andrews, S., Tsochantaridis, I. and Hofmann, T. (2002). Support vector machines for "
+    "multiple-instance learning. Advances in Neural Information Processing Systems 15."
+)
+_SULTANI = (
+    "Sultani, W., Chen, C. and Shah, M. (2018). Real-world anomaly detection in surveillance videos. "
+    "Proceedings of CVPR."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """What is known about a data set; ``str(info)`` is a description to print.
+
+    Parameters
+    ----------
+    name : str
+        The name that `gmil.datasets.load` knows.
+    title : str
+    kind : {"bundled", "fetched", "local"}
+        Whether it comes with gmil, is downloaded once, or must be put into the data folder by hand.
+    n_bags, n_positive, n_instances, n_features : int
+    licence, citation, about : str
+    filename : str
+        The NPZ file, in the package or in the data folder.
+    url : str, optional
+        Where the original is.
+    sha256 : str, optional
+        The SHA-256 of the file at ``url``.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    n_bags: int
+    n_positive: int
+    n_instances: int
+    n_features: int
+    licence: str
+    citation: str
+    about: str
+    filename: str
+    url: str | None = None
+    sha256: str | None = None
+
+    @property
+    def original(self) -> str | None:
+        """The name of the file at ``url``."""
+        return None if self.url is None else self.url.rsplit("/", 1)[-1]
+
+    def __str__(self) -> str:
+        negative = self.n_bags - self.n_positive
+        lines = [
+            f"{self.title} ({self.name})",
+            "",
+            self.about,
+            "",
+            f"Bags:      {self.n_bags} ({self.n_positive} positive, {negative} negative)",
+            f"Instances: {self.n_instances}",
+            f"Features:  {self.n_features}",
+            f"Licence:   {self.licence}",
+            f"Source:    {self.url or 'no public address'}",
+            f"Citation:  {self.citation}",
+        ]
+        return "\n".join(lines)
+
+
+def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str) -> DatasetInfo:
+    n_bags, n_positive, n_instances = counts
+    return DatasetInfo(
+        f"musk{version}",
+        f"Musk, version {version}",
+        "bundled",
+        n_bags,
+        n_positive,
+        n_instances,
+        166,
+        licence="CC BY 4.0",
+        citation=_DIETTERICH,
+        about=(
+            "A bag is a molecule, an instance one of its conformations, described by 166 whole numbers; "
+            "positive molecules smell of musk. UCI Machine Learning Repository, values as distributed."
+        ),
+        filename=f"musk{version}.npz",
+        url=f"{_MUSK_SOURCE}/{file}",
+        sha256=sha256,
+    )
+
+
+def _corel(name: str, n_instances: int, sha256: str) -> DatasetInfo:
+    return DatasetInfo(
+        name,
+        f"{name.capitalize()}, Corel images",
+        "fetched",
+        *(200, 100, n_instances, 230),
+        licence="none stated",
+        citation=_ANDREWS,
+        about=(
+            f"A bag is an image, an instance one of its segments; positive images show a {name}. Values as "
+            "distributed: 87 or more of the columns are constant."
+        ),
+        filename=f"{name}.npz",
+        url=f"{_COREL_SOURCE}/{name}_100x100_matlab.mat",
+        sha256=sha256,
+    )
+
+
+REGISTRY: dict[str, DatasetInfo] = {
+    info.name: info
+    for info in (
+        _musk(
+            1,
+            (92, 47, 476),
+            file="clean1.data",
+            sha256="59e3be669d645a72b2de7e7baa21e7d4e537be918e4320e8dea6aadc9227f379",
+        ),
+        _musk(
+            2,
+            (102, 39, 6598),
+            file="clean2.data",
+            sha256="8dee8e1946b6939ad96cc0d30560ae7e71c60886dd41d794a878f38a0c1a6a9f",
+        ),
+        _corel("elephant", 1391, "b871820b5df11ef9050e0c0ec73e3d4d95b3e59b64bac237ec115548a5024a13"),
+        _corel("fox", 1320, "9c550a12a4417f99eb81ad6fd16506ab1772a18dcb5fcb2e7a555a99f07c7ad2"),
+        _corel("tiger", 1220, "b37a443b25ed98089d86900db6dc3774ce4293e56c186337518e977ffff0b817"),
+        DatasetInfo(
+            "trec9",
+            "TREC9, first test set",
+            "local",
+            *(400, 200, 3224, 66552),
+            licence="none stated",
+            citation=_ANDREWS,
+            about="A bag is a document, an instance a passage of it, described by sparse word weights.",
+            filename="trec9_tst1.npz",
+        ),
+        DatasetInfo(
+            "ucf-crime",
+            "UCF-Crime, 830 surveillance videos",
+            "local",
+            *(830, 400, 76557, 64),
+            licence="none stated",
+            citation=_SULTANI,
+            about=(
+                "A bag is a surveillance video, an instance a clip of it; positive videos show one of seven "
+                "events. X3D features, reduced to 64 by a PCA that was fitted on all 830 videos without "
+                "their labels: say so beside results. The labels of the instances are known for all normal "
+                "videos and 58 others, and -1 elsewhere."
+            ),
+            filename="ucfcrime_x3d_830_pca64.npz",
+        ),
+    )
+}
+
+
+def dataset_names() -> list[str]:
+    """Return the names of all data sets.
+
+    Examples
+    --------
+    >>> from gmil.datasets import dataset_names
+    >>> dataset_names()
+    ['musk1', 'musk2', 'elephant', 'fox', 'tiger', 'trec9', 'ucf-crime']
+    """
+    return list(REGISTRY)
+
+
+def describe(name: str) -> DatasetInfo:
+    """Return what is known about a data set; it is not loaded for that.
+
+    Parameters
+    ----------
+    name : str
+        One of `dataset_names`.
+
+    Examples
+    --------
+    >>> from gmil.datasets import describe
+    >>> info = describe("musk1")
+    >>> info.n_bags, info.n_positive, info.licence
+    (92, 47, 'CC BY 4.0')
+    """
+    if name not in REGISTRY:
+        msg = f"There is no data set {name!r}; the data sets are {', '.join(REGISTRY)}."
+        raise DatasetError(msg)
+    return REGISTRY[name]

@@ -1,0 +1,35 @@
+"""Kernels on plain arrays: distances, assignment, k-means, reductions over bags.
+
+The engine knows nothing of estimators or :class:`gmil.Bags`. ``reference`` is the specification, written in
+NumPy; every faster path is tested against it.
+"""
+
+from __future__ import annotations
+
+from gmil.engine.backends import Backend, available_backends, describe_native, resolve, why_not
+from gmil.engine.distances import closeness, distances, sq_differences
+from gmil.engine.kmeans import (
+    GramResult,
+    KMeansResult,
+    gram_kmeans,
+    gram_matrix,
+    kmeans,
+    kmeans_subsets,
+)
+
+__all__ = [
+    "Backend",
+    "GramResult",
+    "KMeansResult",
+    "available_backends",
+    "closeness",
+    "describe_native",
+    "distances",
+    "gram_kmeans",
+    "gram_matrix",
+    "kmeans",
+    "kmeans_subsets",
+    "resolve",
+    "sq_differences",
+    "why_not",
+]

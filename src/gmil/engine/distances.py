@@ -1,0 +1,49 @@
+"""Euclidean distances that are right where an instance lies on a centre."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gmil.engine.reference import dense_rows, row_sq_norms
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from gmil.engine.arrays import Floats, Instances
+    from gmil.engine.backends import Backend
+
+_PAIRS_AT_ONCE = 1 << 16
+_ROUNDING_STEPS = 64
+"""The mean of equal numbers may be this many roundings off them."""
+
+
+def distances(X: Instances, centers: Floats, backend: Backend) -> Floats:
+    """Return Euclidean distances between instances and centres, (n_instances, n_centers).
+
+    The fast expansion x.x - 2 x.c + c.c leaves rounding in place of zero, so pairs that it calls close are
+    measured again by differences: an instance on a centre of both codebooks is a tie, and a tie is negative.
+    """
+    squares = backend.sq_distances(X, centers)
+    norms = row_sq_norms(X)[:, None] + np.einsum("ij,ij->i", centers, centers)
+    close = np.flatnonzero(squares <= closeness(squares.dtype) * norms)
+    for start in range(0, len(close), _PAIRS_AT_ONCE):
+        pairs = close[start : start + _PAIRS_AT_ONCE]
+        rows, columns = np.divmod(pairs, len(centers))
+        squares.flat[pairs] = sq_differences(dense_rows(X, rows), centers[columns])
+    return np.sqrt(squares, out=squares)
+
+
+def closeness(dtype: DTypeLike) -> float:
+    """Return the squared distance, relative to squared norms, below which the expansion is not to be trusted."""
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def sq_differences(points: Floats, centers: Floats) -> Floats:
+    """Return squared distances of pairs by differences; a distance that is all rounding is zero."""
+    differences = points - centers
+    squares: Floats = np.einsum("ij,ij->i", differences, differences)
+    rounding = (_ROUNDING_STEPS * float(np.finfo(points.dtype).eps)) ** 2
+    squares[squares <= rounding * np.einsum("ij,ij->i", points, points)] = 0
+    return squares

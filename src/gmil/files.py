@@ -1,0 +1,57 @@
+"""Writing files so that a kill at any moment leaves the old file or the new one, never half of one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gmil.errors import FileAccessError, MissingFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
+
+    The temporary file keeps the suffix of the target, because some writers go by it, and is removed
+    when the block fails. A target that exists keeps its mode, a new one gets that of the user's umask.
+    """
+    target = Path(target)
+    if not target.parent.is_dir():
+        msg = f"{target} cannot be written: there is no folder {target.parent}. Create it first."
+        raise MissingFileError(msg)
+    if target.is_dir():
+        msg = f"{target} cannot be written: it is a folder. Name a file in it."
+        raise FileAccessError(msg)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+    except OSError as error:
+        msg = f"{target} cannot be written: {error.strerror}. Choose another folder."
+        raise FileAccessError(msg) from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        _flush_to_disk(temporary)
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _mode_of_new_files() -> int:
+    """Return the mode that the user's umask gives to a new file (a temporary one is private)."""
+    mask = os.umask(0o077)  # it can only be read by setting it
+    os.umask(mask)
+    return 0o666 & ~mask

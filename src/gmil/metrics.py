@@ -1,0 +1,58 @@
+"""Measures of predicted labels and decisions, over many folds at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+def mean_by_fold(values: Floats | Booleans, folds: Integers, n_folds: int) -> Floats:
+    """Return the mean of values over every fold: (..., n_bags) -> (..., n_folds)."""
+    member = folds[..., None, :] == np.arange(n_folds)[:, None]  # (..., n_folds, n_bags)
+    return np.asarray((member * values[..., None, :]).sum(axis=-1) / member.sum(axis=-1))
+
+
+def balanced_accuracy_by_fold(correct: Booleans, y: NDArray[Any], folds: Integers, n_folds: int) -> Floats:
+    """Return the mean, over the classes that a fold has, of the share of its bags that are right."""
+    recalls = []
+    for label in np.unique(y):
+        member = (folds[..., None, :] == np.arange(n_folds)[:, None]) & (y == label)
+        count = member.sum(axis=-1)
+        hits = (member & correct[..., None, :]).sum(axis=-1)
+        recalls.append(np.where(count > 0, hits / np.maximum(count, 1), np.nan))
+    return np.asarray(np.nanmean(np.stack(recalls), axis=0))
+
+
+def auc(positive: Booleans, decisions: Floats) -> float:
+    """Return the chance that a positive bag has a larger decision than a negative one; a tie is half.
+
+    NaN where there is one class only, or a decision is missing.
+    """
+    n_positive = int(positive.sum())
+    n_negative = len(positive) - n_positive
+    if n_positive == 0 or n_negative == 0 or np.isnan(decisions).any():
+        return float("nan")
+    ranks = rankdata(decisions)
+    return float((ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+
+
+def bootstrap_interval(
+    values: Floats, *, level: float = 0.95, n_resamples: int = 2000, random_state: int = 0
+) -> tuple[float, float]:
+    """Return the percentile interval of the mean under resampling of bags.
+
+    ``values (n_bags,)`` is how often each bag was right over the repeats: bags are what another sample would
+    change, so bags are what is drawn.
+    """
+    generator = np.random.default_rng(random_state)
+    rows = generator.integers(0, len(values), size=(n_resamples, len(values)))
+    means = values[rows].mean(axis=1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

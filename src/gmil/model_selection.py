@@ -1,0 +1,381 @@
+"""Cross-validation over bags: everything that is fitted, scaling included, is fitted on the training folds."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+
+from gmil import metrics
+from gmil.classifiers.batch import Job, batch_decisions, can_batch
+from gmil.errors import BagValidationError
+from gmil.validation import check_bags, check_label_count, refuse_non_finite
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Integers
+
+
+@dataclass(frozen=True)
+class CVResult:
+    """Out-of-fold predictions of repeated cross-validation, and measures of them.
+
+    Arrays begin with the axes (n_settings, n_repeats); without ``param_grid`` there is one setting. Measures
+    return one number per setting, and a plain number where there is one setting only.
+
+    Attributes
+    ----------
+    y : array of shape (n_bags,)
+    predictions : array of shape (n_settings, n_repeats, n_bags)
+        The label predicted for every bag when it was in the test fold.
+    decisions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_classes)
+        NaN where the estimator has no decisions.
+    folds : array of shape (n_repeats, n_bags)
+        The test fold of every bag.
+    fit_seconds, predict_seconds : arrays of shape (n_settings, n_repeats, n_folds)
+        Where folds are worked on together, the whole time is shared evenly among the fits.
+    params : list of dict
+        The parameters of every setting that differ from the estimator given.
+    positive_label : label or None
+        The positive class of two.
+    """
+
+    y: NDArray[Any]
+    predictions: NDArray[Any]
+    decisions: Floats
+    folds: Integers
+    fit_seconds: Floats
+    predict_seconds: Floats
+    params: list[dict[str, Any]] = field(default_factory=lambda: [{}])
+    positive_label: Any = None
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return int(self.fit_seconds.shape[-1])
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether every bag was right, (n_settings, n_repeats, n_bags)."""
+        return np.asarray(self.predictions == self.y)
+
+    def fold_accuracies(self) -> Floats:
+        """Return the accuracy in every fold, (n_settings, n_repeats, n_folds)."""
+        return metrics.mean_by_fold(self.correct, self.folds, self.n_folds)
+
+    def accuracy(self) -> Any:
+        """Return the mean accuracy over folds and repeats."""
+        return _plain(self.fold_accuracies().mean(axis=(1, 2)))
+
+    def accuracy_std(self) -> Any:
+        """Return the deviation over repeats of the mean over folds."""
+        return _plain(self.fold_accuracies().mean(axis=2).std(axis=1))
+
+    def accuracy_interval(self, level: float = 0.95, n_resamples: int = 2000, random_state: int = 0) -> Any:
+        """Return the interval of the accuracy by bootstrap over bags, (low, high) for every setting.
+
+        Parameters
+        ----------
+        level : float
+            The share of resamples inside.
+        n_resamples : int
+            How often the bags are drawn again.
+        random_state : int
+            The seed of the draws.
+        """
+        rates = self.correct.mean(axis=1)  # (n_settings, n_bags)
+        found = [
+            metrics.bootstrap_interval(r, level=level, n_resamples=n_resamples, random_state=random_state)
+            for r in rates
+        ]
+        return found[0] if len(found) == 1 else np.array(found)
+
+    def balanced_accuracy(self) -> Any:
+        """Return the mean over folds and repeats of the mean recall of the classes."""
+        by_fold = metrics.balanced_accuracy_by_fold(self.correct, self.y, self.folds, self.n_folds)
+        return _plain(by_fold.mean(axis=(1, 2)))
+
+    def fold_aucs(self) -> Floats:
+        """Return the area under the curve in every fold, NaN where a fold has one class only.
+
+        With more than two classes it is the mean over the classes, each against the others.
+        """
+        return np.array(
+            [
+                [[self._auc(s, r, self.folds[r] == f) for f in range(self.n_folds)] for r in range(len(self.folds))]
+                for s in range(len(self.predictions))
+            ]
+        )
+
+    def auc(self) -> Any:
+        """Return the mean area under the curve over the folds that have two classes."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # no such fold at all: NaN is the answer
+            return _plain(np.nanmean(self.fold_aucs(), axis=(1, 2)))
+
+    def auc_folds_dropped(self) -> int:
+        """Return how many folds have one class only, so that they have no area under the curve."""
+        has_one_class = [len(np.unique(self.y[row == f])) < 2 for row in self.folds for f in range(self.n_folds)]
+        return sum(has_one_class)
+
+    def majority_accuracy(self) -> float:
+        """Return the accuracy of always naming the most frequent class."""
+        return float(np.unique(self.y, return_counts=True)[1].max() / len(self.y))
+
+    def _auc(self, setting: int, repeat: int, test: NDArray[np.bool_]) -> float:
+        decisions, y = self.decisions[setting, repeat][test], self.y[test]
+        if decisions.ndim == 1:
+            return metrics.auc(y == self.positive_label, decisions)
+        by_class = [metrics.auc(y == label, decisions[:, i]) for i, label in enumerate(np.unique(self.y))]
+        known = [value for value in by_class if not np.isnan(value)]
+        return float(np.mean(known)) if known else float("nan")
+
+
+def _plain(values: Floats) -> Any:
+    return float(values[0]) if len(values) == 1 else values
+
+
+def cross_validate(
+    estimator: BaseEstimator,
+    bags: Any,
+    y: Any,
+    *,
+    cv: Any = 10,
+    repeats: int = 1,
+    groups: Any = None,
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CVResult:
+    """Cross-validate an estimator on bags.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier of bags, or a pipeline that ends in one. It is cloned, never fitted itself.
+    bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
+    y : array of shape (n_bags,)
+    cv : int, splitter or iterable, default=10
+        A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
+        seeded by ``random_state + repeat``. A splitter must test every bag exactly once.
+    repeats : int, default=1
+        How often to repeat, with other folds and other seeds.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) stay in one fold.
+    param_grid : dict or list of dicts, optional
+        Parameters and their values; every combination is a setting, on the same folds and seeds.
+    random_state : int, default=0
+        The seed of folds and, together with the numbers of repeat and fold, of the estimator.
+    n_jobs : int, optional
+        Processes over folds.
+    progress : callable, optional
+        Called with the number of fits done and of all fits.
+
+    Returns
+    -------
+    CVResult
+
+    Examples
+    --------
+    >>> import gmil
+    >>> bags, y = gmil.load_musk1(return_X_y=True)
+    >>> result = gmil.cross_validate(gmil.GMIL.from_paper("musk1"), bags, y, cv=5)
+    >>> result.predictions.shape
+    (1, 1, 92)
+    >>> 0.5 < result.accuracy() < 1
+    True
+    """
+    bags = check_bags(bags, allow_nan=True)
+    y = np.asarray(y)
+    check_label_count(len(y), bags)
+    folds = np.array([fold_numbers(cv, y, groups, random_state + repeat) for repeat in range(repeats)])
+    settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
+    run = _all_at_once if can_batch(estimator, settings, y, folds) else _fold_by_fold
+    return run(estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+
+
+def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
+    """Return the test fold of every bag, (n_bags,)."""
+    splitter = cv
+    if isinstance(cv, (int, np.integer)):
+        _check_fold_count(int(cv), y)
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(int(cv), shuffle=True, random_state=seed)
+    folds = np.full(len(y), -1)
+    with warnings.catch_warnings():
+        # A class with fewer bags than folds leaves folds without it, which the measures allow for.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        for number, (_, test) in enumerate(check_cv(splitter).split(np.zeros(len(y)), y, groups)):
+            if (folds[test] >= 0).any():
+                _refuse_splitter("twice", int(np.asarray(test)[folds[test] >= 0][0]))
+            folds[test] = number
+    if (folds < 0).any():
+        _refuse_splitter("never", int((folds < 0).argmax()))
+    return folds
+
+
+def _refuse_splitter(how_often: str, bag: int) -> None:
+    msg = f"cv must test every bag exactly once, but bag {bag} is tested {how_often}. Use a number or a KFold."
+    raise BagValidationError(msg)
+
+
+def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
+    if n_folds < 2:
+        msg = f"cv must be at least 2 folds, got {n_folds}."
+        raise BagValidationError(msg)
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        msg = f"y holds one class only, {classes.tolist()[0]!r}; cross-validation needs bags of at least 2 classes."
+        raise BagValidationError(msg)
+    if counts.max() < n_folds or counts.min() < 2:
+        fewest = counts.argmin()
+        msg = (
+            f"cv={n_folds} folds are too many: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
+            "Every class needs 2 bags at least, and one of them as many as there are folds."
+        )
+        raise BagValidationError(msg)
+
+
+def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
+    """Return the seed of the estimator in one fold of one repeat."""
+    return int(np.random.SeedSequence(random_state, spawn_key=(repeat, fold)).generate_state(1)[0]) >> 1
+
+
+class _FoldResult(NamedTuple):
+    predictions: NDArray[Any]
+    decisions: Floats
+    fit_seconds: float
+    predict_seconds: float
+    positive_label: Any
+
+
+def _fold_by_fold(
+    estimator: BaseEstimator,
+    bags: Bags,
+    y: NDArray[Any],
+    folds: Integers,
+    settings: list[dict[str, Any]],
+    random_state: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> CVResult:
+    n_folds = int(folds.max()) + 1
+    places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
+    classes = np.unique(y)
+    shape = (len(settings), len(folds), len(y))
+    predictions = np.empty(shape, dtype=y.dtype)
+    decisions = np.full(shape if len(classes) == 2 else (*shape, len(classes)), np.nan)
+    seconds = np.zeros((2, len(settings), len(folds), n_folds))
+    tasks = (
+        delayed(_run_fold)(estimator, settings[s], bags, y, folds[r] == f, estimator_seed(random_state, r, f), classes)
+        for s, r, f in places
+    )
+    positive_label = None
+    results: Iterator[_FoldResult] = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
+        test = folds[r] == f
+        predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
+        seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
+        positive_label = result.positive_label
+        if progress is not None:
+            progress(done, len(places))
+    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_label)
+
+
+def _all_at_once(
+    estimator: Any,
+    bags: Bags,
+    y: NDArray[Any],
+    folds: Integers,
+    settings: list[dict[str, Any]],
+    random_state: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> CVResult:
+    """Give all folds, repeats and settings of GMIL to the engine together."""
+    refuse_non_finite(bags)
+    n_folds = int(folds.max()) + 1
+    places = [(r, f) for r in range(len(folds)) for f in range(n_folds)]
+    jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
+    start = time.perf_counter()
+    models, found = batch_decisions(estimator, settings, bags, y, jobs, n_jobs, progress)
+    seconds = time.perf_counter() - start
+    # Every bag takes the decision of the job in whose test fold it is.
+    by_fold = found.reshape(len(settings), len(folds), n_folds, *found.shape[2:])
+    decisions = np.take_along_axis(by_fold, folds[None, :, None, None, :], axis=2)[:, :, 0]
+    decisions = decisions[:, :, 0] if decisions.shape[2] == 1 else np.moveaxis(decisions, 2, -1)
+    predictions = np.stack(
+        [model._labels_of(d.reshape(-1, *d.shape[2:])) for model, d in zip(models, decisions, strict=True)]
+    )
+    shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
+    return CVResult(
+        y,
+        predictions.reshape(len(settings), len(folds), len(y)),
+        decisions,
+        folds,
+        shared,
+        np.zeros_like(shared),
+        settings,
+        positive_class(models[0]),
+    )
+
+
+def _run_fold(
+    estimator: BaseEstimator,
+    setting: Mapping[str, Any],
+    bags: Bags,
+    y: NDArray[Any],
+    test: NDArray[np.bool_],
+    seed: int,
+    classes: NDArray[Any],
+) -> _FoldResult:
+    model = clone(estimator).set_params(**setting)
+    seeds = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
+    model.set_params(**seeds)
+    training, held_out = bags[~test], bags[test]
+    start = time.perf_counter()
+    model.fit(training, y[~test])
+    fitted = time.perf_counter()
+    predictions = model.predict(held_out)
+    end = time.perf_counter()
+    decisions = _decisions(model, held_out, classes)
+    return _FoldResult(predictions, decisions, fitted - start, end - fitted, positive_class(model))
+
+
+def positive_class(model: Any) -> Any:
+    """Return the label that a positive decision of a fitted two-class model stands for."""
+    if isinstance(model, Pipeline):
+        return positive_class(model[-1])
+    if hasattr(model, "_class_order"):
+        return model.classes_[model._class_order()[1]]
+    return model.classes_[1]
+
+
+def _decisions(model: Any, bags: Bags, classes: NDArray[Any]) -> Floats:
+    """Return decisions with one column per class of all bags; a class that training lacked is NaN."""
+    if hasattr(model, "decision_function"):
+        decisions = model.decision_function(bags)
+    elif hasattr(model, "predict_proba"):
+        decisions = model.predict_proba(bags)
+        decisions = decisions[:, 1] if len(classes) == 2 else decisions
+    else:
+        return np.full(len(bags) if len(classes) == 2 else (len(bags), len(classes)), np.nan)
+    if len(classes) == 2 or decisions.shape == (len(bags), len(classes)):
+        return np.asarray(decisions)
+    full = np.full((len(bags), len(classes)), np.nan)
+    if decisions.ndim == 1:
+        decisions = np.column_stack([-decisions, decisions])
+    full[:, np.searchsorted(classes, model.classes_)] = decisions
+    return full

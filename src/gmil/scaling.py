@@ -1,0 +1,107 @@
+"""Scaling of features, fitted on training instances: it decides more than any other choice the paper leaves open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Floats, Instances
+
+SCALINGS = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "global")
+
+
+class Scaling(NamedTuple):
+    """``(x - shift) / divisor`` per feature, then every instance to unit length where ``unit_length``."""
+
+    shift: Floats | None
+    divisor: Floats | None
+    unit_length: bool
+
+
+def fit_scaling(X: Instances, how: str | None) -> Scaling:
+    """Learn a scaling from training instances.
+
+    Parameters
+    ----------
+    X : array or sparse array of shape (n_instances, n_features)
+    how : str or None
+        "standard" (mean 0, deviation 1), "minmax" (range [0, 1]), "l2" (every instance to length 1), a
+        combination of the first two with "+l2", "global" (the range of the whole matrix to [0, 1], then
+        divided by the root of the number of features, so that distances are root mean squares), or None.
+    """
+    if how is None:
+        return Scaling(None, None, unit_length=False)
+    column_part, _, length_part = how.partition("+")
+    if column_part == "l2":
+        return Scaling(None, None, unit_length=True)
+    shift, divisor = _COLUMN_SCALINGS[column_part](X)
+    divisor = np.where(divisor > 0, divisor, 1)  # a constant feature is moved, not stretched
+    if sp.issparse(X):
+        if length_part:
+            msg = f"scale={how!r} moves the origin, which would make sparse instances dense. Use scale='l2'."
+            raise BagValidationError(msg)
+        # Distances do not see a shift, so sparse instances stay sparse without it.
+        return Scaling(None, divisor.astype(X.dtype), unit_length=False)
+    return Scaling(shift.astype(X.dtype), divisor.astype(X.dtype), unit_length=bool(length_part))
+
+
+def apply_scaling(X: Instances, scaling: Scaling) -> Instances:
+    """Scale instances; ``X`` itself stays as it is."""
+    if scaling.shift is not None:
+        X = X - scaling.shift
+    if scaling.divisor is not None:
+        X = _divide_columns(X, scaling.divisor)
+    if scaling.unit_length:
+        X = _unit_length(X)
+    return X
+
+
+def _unit_length(X: Any) -> Any:
+    scaled = normalize(X)  # a zero instance stays zero
+    return sp.csr_array(scaled) if sp.issparse(scaled) else scaled
+
+
+def _divide_columns(X: Any, divisor: Floats) -> Any:
+    if not sp.issparse(X):
+        return X / divisor
+    divided = X.copy()
+    divided.data = divided.data / divisor[divided.indices]
+    return divided
+
+
+def _standard(X: Any) -> tuple[Floats, Floats]:
+    if sp.issparse(X):
+        mean, variance = mean_variance_axis(X.astype(np.float64), axis=0)
+    else:
+        mean, variance = X.mean(axis=0, dtype=np.float64), X.var(axis=0, dtype=np.float64)
+    low, high = _column_range(X)
+    variance[low == high] = 0  # rounding leaves a tiny variance where a feature is constant
+    return mean, np.sqrt(variance)
+
+
+def _minmax(X: Any) -> tuple[Floats, Floats]:
+    low, high = _column_range(X)
+    return low, high - low
+
+
+def _global(X: Any) -> tuple[Floats, Floats]:
+    low, high = _column_range(X)
+    n_features = X.shape[1]
+    width = (high.max() - low.min()) * np.sqrt(n_features)
+    return np.full(n_features, low.min()), np.full(n_features, width)
+
+
+def _column_range(X: Any) -> tuple[Floats, Floats]:
+    if sp.issparse(X):
+        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+    return X.min(axis=0), X.max(axis=0)
+
+
+_COLUMN_SCALINGS = {"standard": _standard, "minmax": _minmax, "global": _global}

@@ -1,0 +1,43 @@
+"""Bags that several test modules share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gmil import Bags
+
+
+def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=0, all_witnesses=False):
+    """Return float64 bags and labels; one instance of a bag of class c > 0, or all, lie 6 away along axis c - 1.
+
+    The numbers are exact in float32, so that both precisions see the same bags.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_bags) % n_classes
+    bags = []
+    for label in y:
+        bag = rng.normal(size=(rng.integers(*sizes, endpoint=True), n_features))
+        if label:
+            bag[slice(None) if all_witnesses else rng.integers(len(bag)), label - 1] += 6
+        bags.append(bag.astype(np.float32).astype(np.float64))
+    return Bags.from_list(bags), y
+
+
+@pytest.fixture(scope="session")
+def gaussian_bags():
+    """Return the maker of bags and labels."""
+    return make_gaussian_bags
+
+
+@pytest.fixture
+def rich_bags():
+    """Return four bags with ids, names and one info column that is the number of the row."""
+    instances = np.arange(20.0).reshape(10, 2)
+    return Bags(
+        instances,
+        [0, 3, 4, 8, 10],
+        bag_ids=["a", "b", "c", "d"],
+        feature_names=["width", "height"],
+        instance_info={"row": np.arange(10)},
+    )

@@ -1,0 +1,269 @@
+"""The ``gmil`` command: what it prints where, exit codes, and that bad input writes nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import gmil
+from gmil.cli.inputs import parse_setting
+from gmil.cli.main import main
+
+
+@pytest.fixture
+def run():
+    """Run the command in this process; the result has ``stdout``, ``stderr`` and ``exit_code``."""
+
+    def call(*arguments):
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return call
+
+
+@pytest.fixture
+def bags_file(tmp_path):
+    """A Parquet file of forty generated bags with info columns, and what is in it."""
+    bunch = gmil.make_bags(40, n_features=4, random_state=1)
+    info = {"time": np.arange(bunch.bags.n_instances) / 25}
+    bags = gmil.Bags(bunch.bags.instances, bunch.bags.offsets, [f"v{i}" for i in range(40)], None, info)
+    path = tmp_path / "bags.parquet"
+    gmil.write(path, bags, bunch.y)
+    return path, bags, bunch.y
+
+
+def test_cv_prints_a_table_with_the_published_value_and_the_majority_beside_it(run):
+    result = run("cv", "musk1", "--paper", "--folds", 5)
+    assert result.exit_code == 0
+    title, header, row = result.stdout.splitlines()
+    assert title == "1 x 5-fold, seed 0; accuracies in per cent"
+    assert header.split("  ")[0] == "data set"
+    assert row.split()[:2] == ["musk1", "gmil"]
+    assert {"51.1", "85.0"} <= set(row.split())
+
+
+def test_cv_json_has_every_field_and_agrees_with_python(run):
+    result = run(
+        "cv", "musk1", "--json", "--folds", 4, "--repeats", 2, "--seed", 3, "--set", "n_clusters=7", "--set", "scale=l2"
+    )
+    [found] = json.loads(result.stdout)
+    bags, y = gmil.load_musk1(return_X_y=True)
+    expected = gmil.cross_validate(gmil.GMIL(7, scale="l2"), bags, y, cv=4, repeats=2, random_state=3)
+    assert found["accuracy_mean"] == expected.accuracy()
+    assert found["accuracy_std"] == expected.accuracy_std()
+    assert found["accuracy_interval"] == list(expected.accuracy_interval())
+    assert found["auc_mean"] == expected.auc()
+    assert found["balanced_accuracy_mean"] == expected.balanced_accuracy()
+    assert found["majority_accuracy"] == 47 / 92
+    assert (found["dataset"], found["method"], found["folds"], found["repeats"], found["seed"]) == (
+        "musk1",
+        "gmil",
+        4,
+        2,
+        3,
+    )
+    assert (found["params"]["n_clusters"], found["params"]["scale"]) == (7, "l2")
+    assert 0 < found["fit_seconds"] + found["predict_seconds"] <= found["seconds"]
+
+
+def test_cv_takes_files_and_several_data_sets(run, bags_file):
+    path, _, _ = bags_file
+    rows = json.loads(run("cv", path, "musk1", "--folds", 3, "--json").stdout)
+    assert [row["dataset"] for row in rows] == ["bags.parquet", "musk1"]
+
+
+def test_fit_then_predict_bags(run, bags_file, tmp_path):
+    path, bags, _y = bags_file
+    model_path = tmp_path / "model.gmil"
+    fitted = run("fit", path, "-o", model_path, "--seed", 4)
+    assert fitted.exit_code == 0
+    assert fitted.stdout == ""
+    assert "gmil fitted on 40 bags" in fitted.stderr
+    result = run("predict", model_path, path)
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    model = gmil.load(model_path)
+    single = gmil.read(path)[0]
+    np.testing.assert_array_equal([int(r["prediction"]) for r in rows], model.predict(single))
+    np.testing.assert_allclose([float(r["decision"]) for r in rows], model.decision_function(single))
+    np.testing.assert_allclose([float(r["probability"]) for r in rows], model.predict_proba(single)[:, 1])
+    assert [r["bag"] for r in rows] == list(bags.bag_ids)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_predict_instances_carries_the_info_along(run, bags_file, tmp_path, suffix):
+    path, bags, _ = bags_file
+    run("fit", path, "-o", tmp_path / "m.gmil")
+    out = tmp_path / f"scores{suffix}"
+    result = run("predict", tmp_path / "m.gmil", path, "--instances", "-o", out)
+    assert result.stdout == ""
+    assert f"{bags.n_instances} instances predicted." in result.stderr
+    rows = list(csv.DictReader(io.StringIO(out.read_text()))) if suffix == ".csv" else pq.read_table(out).to_pylist()
+    assert list(rows[0]) == ["bag", "instance", "time", "score"]
+    scores = gmil.load(tmp_path / "m.gmil").score_instances(gmil.read(path)[0])
+    np.testing.assert_allclose([float(r["score"]) for r in rows], scores)
+    np.testing.assert_allclose([float(r["time"]) for r in rows], np.arange(bags.n_instances) / 25)
+
+
+def test_more_than_two_classes_have_a_column_each(run, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 6)
+    bags = gmil.Bags.from_list([rng.normal(size=(3, 2)) + 5 * "abc".index(c) for c in y])
+    gmil.write(tmp_path / "three.csv", bags, y)
+    run("fit", tmp_path / "three.csv", "-o", tmp_path / "m.gmil")
+    header = run("predict", tmp_path / "m.gmil", tmp_path / "three.csv").stdout.splitlines()[0].replace('"', "")
+    assert header == "bag,prediction,decision_a,decision_b,decision_c,probability_a,probability_b,probability_c"
+
+
+def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
+    path, _, _ = bags_file
+    assert run("fit", path, "-o", tmp_path / "m.gmil", "--positive", "0").exit_code == 0
+    assert gmil.load(tmp_path / "m.gmil").pos_label == 0
+    wrong = run("fit", path, "-o", tmp_path / "x.gmil", "--positive", "yes")
+    assert wrong.exit_code == 2
+    assert "--positive yes is not a label of the data; its labels are 0, 1." in wrong.stderr
+
+
+def test_data_list_info_and_convert(run, tmp_path):
+    listed = run("data", "list")
+    assert [line.split()[0] for line in listed.stdout.splitlines()[1:3]] == ["musk1", "musk2"]
+    assert {entry["name"] for entry in json.loads(run("data", "list", "--json").stdout)} >= {"musk1", "fox", "trec9"}
+    target = tmp_path / "musk1.arff"
+    assert run("data", "convert", "musk1", target).exit_code == 0
+    for source in ("musk1", target):
+        found = json.loads(run("data", "info", source, "--json").stdout)
+        assert (found["bags"], found["instances"], found["features"]) == (92, 476, 166)
+        assert (found["smallest bag"], found["median bag"], found["largest bag"]) == (2, 4.0, 40)
+    assert run("data", "info", "musk1").exit_code == 0
+
+
+def test_doctor(run):
+    found = json.loads(run("doctor", "--json").stdout)
+    assert found["backend"] in found["backends"]
+    assert found["cores"] >= 1
+    assert found["versions"]["numpy"] == np.__version__
+    assert "backend" in run("doctor").stdout
+
+
+def test_settings_are_python_literals_or_strings():
+    assert parse_setting("n_components=0.9") == ("n_components", 0.9)
+    assert parse_setting("scale=None") == ("scale", None)
+    assert parse_setting("scale=standard+l2") == ("scale", "standard+l2")
+    assert parse_setting("init=[[1, 2], [3, 4]]") == ("init", [[1, 2], [3, 4]])
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["cv", "nosuch"], "There is no file 'nosuch', and no data set of that name; the data sets are musk1, "),
+        (["cv", "musk1", "--method", "magic"], "There is no method 'magic'; the methods are"),
+        (["cv", "musk1", "--set", "clusters=3"], "gmil has no parameter 'clusters'; its parameters are backend,"),
+        (["cv", "musk1", "--set", "n_clusters"], "--set takes NAME=VALUE, got 'n_clusters'."),
+        (["cv", "musk1", "--set", "n_clusters=0"], "'n_clusters' parameter of GMIL must be"),
+        (["cv", "musk1", "--set", "n_clusters=5000"], "n_clusters=5000 is above the number of instances to cluster"),
+        (["cv", "musk1", "--set", "n_positive=90"], "n_positive=90 is above the number of clusters"),
+        (["cv", "musk1", "--folds", "1"], "cv must be at least 2 folds, got 1."),
+        (["cv", "musk1", "--folds", "60"], "cv=60 folds are too many: class 0 has 45 bags."),
+        (["cv", "musk1", "--repeats", "0"], "--repeats must be at least 1, got 0."),
+        (["cv", "{bags}", "--bag", "video"], "'video'"),
+        (["cv", "{bags}", "--label", "event"], "'event'"),
+        (["cv", "{bags}", "--features", "a,b"], "'a'"),
+        (["cv", "{bags}", "--paper"], "The paper has no experiment 'bags.parquet'"),
+        (["cv", "{folder}"], "folder"),
+        (["cv", "{junk}.parquet"], "Parquet"),
+        (["cv", "{junk}.npz"], "junk.npz"),
+        (["cv", "{junk}.arff"], "junk.arff"),
+        (["cv", "{junk}.mat"], "junk.mat"),
+        (["predict", "{junk}.gmil", "musk1"], "not a gmil model"),
+        (["predict", "nosuch.gmil", "musk1"], "nosuch.gmil: No such file"),
+        (["predict", "{model}", "musk1"], "X has 166 features, but GMIL is expecting 4 features as input."),
+        (["predict", "{model}", "{bags}", "-o", "{out}.xls"], "The output must be a .csv or .parquet file"),
+        (["predict", "{model}", "{bags}", "-o", "{out}/deep/x.csv"], "cannot be written"),
+        (["fit", "musk1", "-o", "{out}/deep/m.gmil"], "cannot be written"),
+        (
+            ["fit", "{unlabelled}", "-o", "{out}.gmil"],
+            "unlabelled.csv has no labels. Name the label column with --label.",
+        ),
+        (["data", "convert", "musk1", "{out}.xyz"], "'.xyz'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, arguments, sentence):
+    path, bags, _ = bags_file
+    run("fit", path, "-o", tmp_path / "model.gmil")
+    for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
+        (tmp_path / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
+    gmil.write(tmp_path / "unlabelled.csv", bags)
+    names = {
+        "bags": path,
+        "folder": tmp_path,
+        "junk": tmp_path / "junk",
+        "model": tmp_path / "model.gmil",
+        "out": tmp_path / "out",
+        "unlabelled": tmp_path / "unlabelled.csv",
+    }
+    before = sorted(tmp_path.iterdir())
+    result = run(*[a.format(**names) for a in arguments])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "Traceback" not in result.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_data_set_that_is_not_here_is_a_failure_that_says_what_to_put_where(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path))
+    result = run("cv", "trec9")
+    assert result.exit_code == 1
+    assert "trec9_tst1.npz" in result.stderr
+    assert str(tmp_path) in result.stderr
+
+
+def test_the_module_runs_and_help_names_every_command():
+    done = subprocess.run([sys.executable, "-m", "gmil", "-h"], capture_output=True, text=True, check=True)
+    for name in ("cv", "fit", "predict", "data", "doctor"):
+        assert f"  {name} " in done.stdout
+    version = subprocess.run([sys.executable, "-m", "gmil", "--version"], capture_output=True, text=True, check=True)
+    assert gmil.__version__ in version.stdout
+
+
+def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypatch, capsys):
+    from gmil.cli import console
+
+    now = [0.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
+    with console.Progress("work") as progress:
+        progress(1, 10)
+        now[0] = 1.9
+        progress(2, 10)
+        assert capsys.readouterr() == ("", "")
+        now[0] = 20.0
+        progress(5, 10)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "work: 5 of 10 done, about 20 s left\n"
+
+
+def test_a_terminal_gets_a_bar_and_a_boxed_table(monkeypatch, capsys):
+    from gmil.cli import console
+
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    console.print_table(["a", "b"], [["x", "1"]], title="t")
+    assert "┃" in capsys.readouterr().out
+    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(console, "_QUIET_SECONDS", -1.0)
+    with console.Progress("work") as progress:
+        progress(1, 2)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,333 @@
+"""What every estimator of gmil must do. A class that registers itself is tested here without another line."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gmil
+from gmil import Bags
+
+ESTIMATORS = [cls() for _, cls in gmil.all_estimators()]
+CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
+NEAR_A_TIE = 1e-4
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+every_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda estimator: type(estimator).__name__)
+
+
+def seeded(estimator, seed=0):
+    estimator = clone(estimator)
+    return estimator.set_params(random_state=seed) if "random_state" in estimator.get_params() else estimator
+
+
+def decisions_of(classifier, bags, y, new=None):
+    return seeded(classifier).fit(bags, y).decision_function(bags if new is None else new)
+
+
+def far_from_ties(decisions):
+    """Tell which bags are decided by more than rounding."""
+    if decisions.ndim == 1:
+        margin = np.abs(decisions)
+    else:
+        two_best = np.sort(decisions, axis=1)[:, -2:]
+        margin = two_best[:, 1] - two_best[:, 0]
+    return margin > NEAR_A_TIE * np.abs(decisions).max()
+
+
+# ------------------------------------------------------------------ scikit-learn's own suite
+
+
+@pytest.mark.filterwarnings("ignore:The labels are strings:UserWarning")
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_accepts(estimator, check):
+    check(estimator)
+
+
+@every_estimator
+def test_no_tag_switches_a_check_off(estimator):
+    tags = get_tags(estimator)
+    assert tags.input_tags.two_d_array
+    assert tags.input_tags.three_d_array
+    assert not tags.no_validation
+    assert not tags._skip_test
+    assert not tags.non_deterministic
+    assert tags.classifier_tags is None or not tags.classifier_tags.poor_score
+
+
+@every_estimator
+def test_every_estimator_is_a_public_name(estimator):
+    assert getattr(gmil, type(estimator).__name__) is type(estimator)
+
+
+@every_estimator
+def test_cloning_keeps_parameters_and_forgets_the_fit(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    fitted = seeded(estimator).fit(bags, y)
+    copied = clone(fitted)
+    assert repr(copied) == repr(fitted)
+    assert not [name for name in vars(copied) if name.endswith("_")]
+
+
+@every_estimator
+def test_fitting_sets_only_attributes_that_end_with_an_underscore(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    fitted = seeded(estimator).fit(bags, y)
+    assert [name for name in vars(fitted) if not name.endswith("_")] == list(vars(seeded(estimator)))
+    assert fitted.n_features_in_ == 3
+
+
+# ------------------------------------------------------------------ input
+
+
+@every_classifier
+def test_all_ways_to_write_bags_give_the_same_decisions(classifier, gaussian_bags):
+    bags, y = gaussian_bags(sizes=(4, 4))
+    model = seeded(classifier).fit(bags, y)
+    expected = model.decision_function(bags)
+    cube = bags.instances.reshape(len(bags), 4, 3)
+    frame = pd.DataFrame(bags.instances, columns=["a", "b", "c"]).assign(bag=bags.segment_ids)
+    ways = {
+        "list": list(cube),
+        "tuple": tuple(cube),
+        "nested lists": cube.tolist(),
+        "3-D": cube,
+        "frame": Bags.from_frame(frame, bag="bag"),
+        "ids": Bags.from_ids(bags.instances, bags.segment_ids),
+    }
+    for name, X in ways.items():
+        assert_array_equal(model.decision_function(X), expected, err_msg=name)
+        assert_array_equal(decisions_of(classifier, X, y), expected, err_msg=name)
+
+
+@every_classifier
+def test_a_table_is_bags_of_one_instance(classifier, gaussian_bags):
+    bags, y = gaussian_bags(sizes=(1, 1))
+    assert_array_equal(decisions_of(classifier, bags.instances, y), decisions_of(classifier, bags, y))
+
+
+@every_classifier
+def test_sparse_bags_give_the_same_labels(classifier, gaussian_bags):
+    if not get_tags(classifier).input_tags.sparse:
+        pytest.skip("takes dense bags only")
+    bags, y = gaussian_bags()
+    sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
+    model, dense_model = seeded(classifier).fit(sparse, y), seeded(classifier).fit(bags, y)
+    assert_allclose(dense_model.decision_function(sparse), dense_model.decision_function(bags), atol=1e-9)
+    assert np.mean(model.predict(sparse) == dense_model.predict(bags)) > 0.8
+
+
+@every_classifier
+def test_input_is_never_changed_and_may_be_read_only(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    own = [bag.copy() for bag in bags]
+    labels = y.copy()
+    from_writable = decisions_of(classifier, own, labels)
+    for bag, before in zip(own, bags, strict=True):
+        assert_array_equal(bag, before)
+        bag.flags.writeable = False
+    assert_array_equal(labels, y)
+    labels.flags.writeable = False
+    assert_array_equal(decisions_of(classifier, own, labels), from_writable)
+
+
+@every_classifier
+def test_memory_maps_are_taken(classifier, gaussian_bags, tmp_path):
+    bags, y = gaussian_bags()
+    np.save(tmp_path / "instances.npy", bags.instances)
+    mapped = Bags(np.load(tmp_path / "instances.npy", mmap_mode="r"), bags.offsets)
+    assert_array_equal(decisions_of(classifier, mapped, y), decisions_of(classifier, bags, y))
+
+
+@every_classifier
+def test_single_and_double_precision_agree_but_for_near_ties(classifier, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=40)
+    single = bags.with_instances(bags.instances.astype(np.float32))
+    model, single_model = seeded(classifier).fit(bags, y), seeded(classifier).fit(single, y)
+    clear = far_from_ties(model.decision_function(bags))
+    assert clear.mean() > 0.25, "too few bags to compare"
+    assert_array_equal(single_model.predict(single)[clear], model.predict(bags)[clear])
+
+
+VALID = [np.ones((2, 3)), np.zeros((1, 3)), np.ones((3, 3)), np.zeros((2, 3))]
+LABELS = [1, 0, 1, 0]
+BAD_TRAINING = {
+    "no bags": ([], [], "."),
+    "empty bag": ([*VALID[:3], np.empty((0, 3))], LABELS, "Bag 3 .*0 instances"),
+    "ragged features": ([*VALID[:3], np.ones((2, 4))], LABELS, "Bag 3 has 4 features, but bag 0 has 3"),
+    "1-D bag": ([*VALID[:3], np.ones(3)], LABELS, r"Bag 3 must be 2-D .*got shape \(3,\)"),
+    "text": ([np.array([["a", "b", "c"]])] * 4, LABELS, "must hold numbers"),
+    "complex": ([np.ones((2, 3)) * 1j] * 4, LABELS, "Complex data not supported"),
+    "NaN": ([*VALID[:3], np.full((1, 3), np.nan)], LABELS, "NaN: in bag 3, instance 0, column 0"),
+    "infinity": ([*VALID[:3], np.full((1, 3), np.inf)], LABELS, "infinity: in bag 3"),
+    "4-D": (np.ones((2, 2, 2, 2)), [0, 1], "dim 4"),
+    "no features": ([np.ones((2, 0))] * 4, LABELS, "0 features"),
+    "too few labels": (VALID, LABELS[:3], "y has 3 labels, but X has 4 bags"),
+    "labels of instances": (VALID, [0, 1] * 4, "8 labels, one per instance, but X has 4 bags"),
+    "instances as a table": (np.ones((8, 3)), LABELS, r"8 one-instance bags, but y has 4 .*Bags\.from_ids"),
+    "one class": (VALID, [1] * 4, "one class"),
+    "no labels": (VALID, None, "requires y to be passed"),
+    "missing label": (VALID, [0, 1, np.nan, 1], "label of bag 2 is missing"),
+    "regression": (VALID, [0.1, 0.4, 0.7, 0.9], "Unknown label type"),
+    "two columns of labels": (VALID, np.zeros((4, 2)), "1d array"),
+}
+
+
+@every_classifier
+@pytest.mark.parametrize(("X", "y", "message"), BAD_TRAINING.values(), ids=BAD_TRAINING)
+def test_bad_training_bags_are_refused(classifier, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        seeded(classifier).fit(X, y)
+
+
+@every_classifier
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([np.ones((2, 4))], "X has 4 features, but .* is expecting 3"),
+        (np.ones((2, 4)), "X has 4 features, but .* is expecting 3"),
+        ([np.ones((2, 3)), np.empty((0, 3))], "Bag 1 .*0 instances"),
+        ([np.full((2, 3), np.nan)], "NaN: in bag 0"),
+        ([np.ones((2, 3)), np.ones(3)], "Bag 1 must be 2-D"),
+    ],
+)
+def test_bad_new_bags_are_refused(classifier, X, message, gaussian_bags):
+    model = seeded(classifier).fit(*gaussian_bags())
+    for method in ("predict", "decision_function", "predict_proba", "score_instances"):
+        if hasattr(model, method):
+            with pytest.raises(ValueError, match=message):
+                getattr(model, method)(X)
+
+
+# ------------------------------------------------------------------ results
+
+
+@every_classifier
+def test_the_seed_decides_everything(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    assert_array_equal(decisions_of(classifier, bags, y), decisions_of(classifier, bags, y))
+    again = seeded(classifier).fit(bags, y)
+    first = again.decision_function(bags)
+    assert_array_equal(again.fit(bags, y).decision_function(bags), first)
+
+
+@every_classifier
+def test_bags_may_come_in_any_order(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    order = np.random.default_rng(1).permutation(len(bags))
+    decisions = model.decision_function(bags)
+    assert_allclose(model.decision_function(bags[order]), decisions[order], atol=1e-9)
+    clear = far_from_ties(decisions[order])
+    assert_array_equal(model.predict(bags[order])[clear], model.predict(bags)[order][clear])
+    assert_allclose(model.decision_function(bags[:1]), decisions[:1], atol=1e-9)
+
+
+@every_classifier
+def test_instances_may_come_in_any_order(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    reversed_bags = Bags.from_list([bag[::-1] for bag in bags])
+    decisions = model.decision_function(bags)
+    assert_allclose(model.decision_function(reversed_bags), decisions, atol=1e-9)
+    clear = far_from_ties(decisions)
+    assert_array_equal(model.predict(reversed_bags)[clear], model.predict(bags)[clear])
+
+
+@every_classifier
+def test_labels_follow_from_decisions(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    decisions = model.decision_function(bags)
+    assert decisions.shape == (len(bags),)
+    assert np.isfinite(decisions).all()
+    assert_array_equal(model.predict(bags), np.where(decisions > 0, 1, 0))
+
+
+@every_classifier
+def test_a_tie_is_negative(classifier, gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    monkeypatch.setattr(type(model), "decision_function", lambda *_: np.array([-1.0, 0.0, 1.0]))
+    assert_array_equal(model.predict(bags[:3]), [0, 0, 1])
+
+
+@every_classifier
+def test_bags_that_differ_in_every_instance_are_told_apart(classifier, gaussian_bags):
+    model = seeded(classifier).fit(*gaussian_bags(all_witnesses=True))
+    assert model.score(*gaussian_bags(n_bags=40, seed=1, all_witnesses=True)) >= 0.9
+
+
+@every_classifier
+def test_labels_may_be_any_two_values(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    expected = decisions_of(classifier, bags, y)
+    for pair in ([-1, 1], [2.0, 7.0], [False, True]):
+        model = seeded(classifier).fit(bags, np.array(pair)[y])
+        assert_array_equal(model.decision_function(bags), expected)
+        assert set(model.predict(bags)) <= set(pair)
+
+
+@every_classifier
+def test_several_classes(classifier, gaussian_bags):
+    if not get_tags(classifier).classifier_tags.multi_class:
+        pytest.skip("two classes only")
+    bags, y = gaussian_bags(n_bags=36, n_classes=3, all_witnesses=True)
+    labels = np.array(["a", "b", "c"])[y]
+    model = seeded(classifier).fit(bags, labels)
+    decisions = model.decision_function(bags)
+    assert decisions.shape == (36, 3)
+    assert_array_equal(model.predict(bags), model.classes_[decisions.argmax(axis=1)])
+    assert model.score(bags, labels) >= 0.9
+
+
+@every_classifier
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_agree_with_labels(classifier, n_classes, gaussian_bags):
+    if not hasattr(classifier, "predict_proba") or not get_tags(classifier).classifier_tags.multi_class:
+        pytest.skip("has no such probabilities")
+    bags, y = gaussian_bags(n_bags=36, n_classes=n_classes)
+    model = seeded(classifier).fit(bags, y)
+    probabilities = model.predict_proba(bags)
+    assert probabilities.shape == (36, n_classes)
+    assert (probabilities >= 0).all()
+    assert_allclose(probabilities.sum(axis=1), 1)
+    clear = far_from_ties(model.decision_function(bags))
+    assert_array_equal(model.classes_[probabilities.argmax(axis=1)][clear], model.predict(bags)[clear])
+
+
+@every_classifier
+def test_instance_scores_are_finite_and_aligned(classifier, gaussian_bags):
+    if not hasattr(classifier, "score_instances"):
+        pytest.skip("has no scores of instances")
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    scores = model.score_instances(bags)
+    assert scores.shape == (bags.n_instances,)
+    assert np.isfinite(scores).all()
+    one_by_one = np.concatenate([model.score_instances(bags[[i]]) for i in range(len(bags))])
+    assert_allclose(scores, one_by_one, atol=1e-9)
+    backwards = Bags.from_list([bag[::-1] for bag in bags])
+    turned = [part[::-1] for part in np.split(model.score_instances(backwards), bags.offsets[1:-1])]
+    assert_allclose(np.concatenate(turned), scores, atol=1e-9)
+
+
+@every_classifier
+def test_models_are_saved_and_loaded(classifier, gaussian_bags, tmp_path):
+    bags, y = gaussian_bags()
+    model = seeded(classifier).fit(bags, y)
+    model.save(tmp_path / "model.gmil")
+    assert_array_equal(gmil.load(tmp_path / "model.gmil").decision_function(bags), model.decision_function(bags))
+
+
+@every_classifier
+def test_there_are_no_weights_of_bags(classifier):
+    assert "sample_weight" not in inspect.signature(classifier.fit).parameters

@@ -1,0 +1,289 @@
+"""Cross-validation: folds, seeds, measures, and that nothing of a test fold reaches training."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+
+import gmil
+from gmil import GMIL, Bags, BagValidationError, PerInstance, cross_validate, metrics
+from gmil.model_selection import estimator_seed, fold_numbers
+
+
+@pytest.fixture(scope="module")
+def data():
+    return gmil.make_bags(60, n_features=3, random_state=2, return_X_y=True)
+
+
+def by_hand(model, bags, y, cv, seed, repeat=0):
+    """Return predictions of a plain loop over scikit-learn's folds, seeded as the documentation says."""
+    predictions = np.empty_like(y)
+    splitter = StratifiedKFold(cv, shuffle=True, random_state=seed + repeat)
+    for fold, (train, test) in enumerate(splitter.split(np.zeros(len(y)), y)):
+        fitted = model().set_params(random_state=estimator_seed(seed, repeat, fold)).fit(bags[train], y[train])
+        predictions[test] = fitted.predict(bags[test])
+    return predictions
+
+
+def test_it_is_a_plain_loop_over_stratified_folds(data):
+    bags, y = data
+    result = cross_validate(GMIL(5), bags, y, cv=6, repeats=2, random_state=9)
+    for repeat in range(2):
+        np.testing.assert_array_equal(result.predictions[0, repeat], by_hand(lambda: GMIL(5), bags, y, 6, 9, repeat))
+    assert result.fit_seconds.shape == result.predict_seconds.shape == (1, 2, 6)
+
+
+def test_seeds_differ_between_folds_and_repeats_and_are_the_same_again(data):
+    seeds = {estimator_seed(s, r, f) for s in range(3) for r in range(4) for f in range(10)}
+    assert len(seeds) == 120
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    bags, y = data
+    one, other = (cross_validate(GMIL(5), bags, y, cv=5, random_state=1) for _ in range(2))
+    np.testing.assert_array_equal(one.decisions, other.decisions)
+
+
+def test_jobs_do_not_change_the_result(data):
+    bags, y = data
+    one, two = (cross_validate(GMIL(5), bags, y, cv=4, n_jobs=n) for n in (None, 2))
+    np.testing.assert_array_equal(one.decisions, two.decisions)
+
+
+def test_nothing_of_a_test_fold_reaches_training(data):
+    bags, y = data
+    models = []
+
+    class Recorder(GMIL):
+        def predict(self, X):
+            models.append((self.cluster_centers_, self.positive_bins_, self.scale_shift_))
+            return super().predict(X)
+
+    test = fold_numbers(5, y, None, 0) == 0
+    changed = np.array(bags.instances)
+    changed[np.repeat(test, bags.sizes)] += 1e3
+    for instances in (bags.instances, changed):
+        cross_validate(Recorder(5, scale="standard"), bags.with_instances(instances), y, cv=5)
+    for one, other in zip(models[0], models[5], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(models[1][0], models[6][0])  # the others did see the change
+
+
+def test_param_grid_runs_every_setting_on_the_same_folds(data):
+    bags, y = data
+    result = cross_validate(GMIL(5), bags, y, cv=5, param_grid={"n_clusters": [3, 6], "n_positive": [1, 2]})
+    assert result.predictions.shape == (4, 1, 60)
+    assert result.params[1] == {"n_clusters": 3, "n_positive": 2}
+    alone = cross_validate(GMIL(3, 2), bags, y, cv=5)
+    np.testing.assert_array_equal(result.predictions[1], alone.predictions[0])
+    assert result.accuracy().shape == result.auc().shape == (4,)
+    assert result.accuracy()[1] == alone.accuracy()
+    assert result.accuracy_interval().shape == (4, 2)
+
+
+def test_groups_stay_together(data):
+    bags, y = data
+    groups = np.arange(60) // 3
+    result = cross_validate(GMIL(5), bags, y, cv=5, groups=groups)
+    for group in range(20):
+        assert len(set(result.folds[0, groups == group])) == 1
+
+
+def test_splitters(data):
+    bags, y = data
+    result = cross_validate(GMIL(5), bags, y, cv=KFold(4))
+    assert result.folds[0].tolist() == [i // 15 for i in range(60)]
+    with pytest.raises(BagValidationError, match="cv must test every bag exactly once, but bag"):
+        cross_validate(GMIL(5), bags, y, cv=ShuffleSplit(3, random_state=0))
+    with pytest.raises(BagValidationError, match=r"bag 1 is tested never"):
+        cross_validate(GMIL(5), bags, y, cv=[(np.arange(1, 60), [0])])
+
+
+def test_pipelines_and_other_inputs(data):
+    bags, y = data
+    pipeline = make_pipeline(PerInstance(), GMIL(5))
+    as_list = cross_validate(pipeline, bags.to_list(), y, cv=4)
+    np.testing.assert_array_equal(as_list.predictions, cross_validate(pipeline, bags, y, cv=4).predictions)
+    assert as_list.positive_label == 1
+
+
+def test_the_area_under_the_curve_knows_which_class_is_positive(data):
+    bags, y = data
+    plain = cross_validate(GMIL(5), bags, y, cv=4)
+    turned = cross_validate(GMIL(5, pos_label=0), bags, 1 - y, cv=4)
+    assert turned.positive_label == 0
+    assert turned.auc() == pytest.approx(plain.auc())
+
+
+def test_more_classes(data):
+    bags, y = data
+    three = np.where(np.arange(60) < 20, 2, y)
+    result = cross_validate(GMIL(6), bags, three, cv=4)
+    assert result.decisions.shape == (1, 1, 60, 3)
+    fold = result.folds[0] == 0
+    expected = np.mean([roc_auc_score(three[fold] == c, result.decisions[0, 0, fold, c]) for c in range(3)])
+    assert result.fold_aucs()[0, 0, 0] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("cv", "y", "message"),
+    [
+        (1, [0, 1] * 5, "cv must be at least 2 folds, got 1"),
+        (3, [1] * 10, "y holds one class only, 1"),
+        (9, [0, 1] * 5, "cv=9 folds are too many: class 0 has 5 bags"),
+        (3, [0] * 9 + [1], "class 1 has 1 bags"),
+        (3, [0, 1] * 4, "y has 8 labels, but X has 10 bags"),
+    ],
+)
+def test_bad_input(cv, y, message):
+    bags = Bags.from_list([np.ones((2, 1)) * i for i in range(10)])
+    with pytest.raises(BagValidationError, match=message):
+        cross_validate(GMIL(2), bags, y, cv=cv)
+
+
+def test_folds_with_one_class_have_no_area_and_are_counted():
+    y = np.array([0, 1] * 5 + [0, 0])
+    bags = Bags.from_list([np.full((2, 1), float(i % 7)) for i in range(12)])
+    result = cross_validate(GMIL(3), bags, y, cv=KFold(6))
+    assert result.auc_folds_dropped() == 1
+    assert np.isnan(result.fold_aucs()).sum() == 1
+    assert not np.isnan(result.auc())
+
+
+def test_progress_counts_every_fit(data):
+    bags, y = data
+    seen = []
+    cross_validate(FoldByFold(5), bags, y, cv=3, repeats=2, progress=lambda *count: seen.append(count))
+    assert seen == [(i, 6) for i in range(1, 7)]
+    seen.clear()
+    grid = {"n_clusters": [3, 4, 5]}
+    cross_validate(GMIL(), bags, y, cv=3, repeats=2, param_grid=grid, progress=lambda *count: seen.append(count))
+    assert seen == [(6, 18), (12, 18), (18, 18)]
+
+
+# ------------------------------------------------------------------ measures
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 10**6))
+def test_measures_agree_with_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(8, 40))
+    y = rng.integers(0, 2, n)
+    decisions = rng.integers(-3, 4, (2, 3, n)).astype(float)  # few values, many ties
+    folds = np.array([rng.permutation(np.arange(n) % 4) for _ in range(3)])
+    result = gmil.CVResult(y, (decisions > 0).astype(int), decisions, folds, *np.zeros((2, 2, 3, 4)), [{}, {}], 1)
+    for s in range(2):
+        for r in range(3):
+            for f in range(4):
+                test = folds[r] == f
+                hits = result.predictions[s, r, test] == y[test]
+                assert result.fold_accuracies()[s, r, f] == pytest.approx(hits.mean())
+                balanced = metrics.balanced_accuracy_by_fold(result.correct, y, folds, 4)[s, r, f]
+                recalls = [hits[y[test] == c].mean() for c in np.unique(y[test])]
+                assert balanced == pytest.approx(np.mean(recalls))
+                if len(np.unique(y[test])) == 2:
+                    assert balanced == pytest.approx(balanced_accuracy_score(y[test], result.predictions[s, r, test]))
+                    expected = roc_auc_score(y[test], decisions[s, r, test])
+                    assert result.fold_aucs()[s, r, f] == pytest.approx(expected)
+
+
+def test_the_interval_is_a_bootstrap_over_bags():
+    rates = np.array([1.0, 1.0, 0.0, 0.5] * 25)
+    low, high = metrics.bootstrap_interval(rates, n_resamples=20_000)
+    spread = 1.96 * rates.std() / np.sqrt(len(rates))  # what the central limit theorem says
+    assert low == pytest.approx(rates.mean() - spread, abs=0.01)
+    assert high == pytest.approx(rates.mean() + spread, abs=0.01)
+    assert metrics.bootstrap_interval(np.ones(10)) == (1.0, 1.0)
+    assert metrics.bootstrap_interval(rates) == metrics.bootstrap_interval(rates)
+
+
+# ------------------------------------------------------------------ all folds at once
+
+
+class FoldByFold(GMIL):
+    """GMIL under another name: a subclass is never batched."""
+
+
+def both_ways(parameters, bags, y, **arguments):
+    together = cross_validate(GMIL(**parameters), bags, y, **arguments)
+    apart = cross_validate(FoldByFold(**parameters), bags, y, **arguments)
+    return together, apart
+
+
+@pytest.mark.parametrize("backend", gmil.engine.available_backends())
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"n_clusters": 7, "n_negative": 0},
+        {"n_clusters": 7, "n_negative": 0, "threshold": "variance", "scale": "l2"},
+        {"n_clusters": 7, "n_negative": 0, "threshold": "best", "scale": "standard"},
+        {"scale": "minmax+l2", "n_components": 2},
+        {"counting": "bag-mass", "overlap": "exclude", "epsilon": "negatives", "negative_rank": "ratio"},
+        {"distance": "center-mean", "centers": "medoid"},
+        {"n_init": 3, "max_iter": 2},
+        {"sample_size": 100, "sampling": "bags"},
+        {"n_clusters": 40, "n_positive": 40, "n_negative": 3},
+        {"pos_label": 0},
+    ],
+)
+def test_all_folds_at_once_are_the_same_as_fold_by_fold(data, parameters, backend):
+    bags, y = data
+    together, apart = both_ways({**parameters, "backend": backend}, bags, y, cv=6, repeats=2, random_state=3)
+    np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-9)
+    np.testing.assert_array_equal(together.predictions, apart.predictions)
+    assert together.positive_label == apart.positive_label
+
+
+def test_all_folds_at_once_with_more_classes_and_a_grid(data):
+    bags, y = data
+    three = np.where(np.arange(60) < 20, 2, y)
+    grid = {"n_clusters": [4, 9], "n_positive": [1, 3], "n_negative": [0, 2], "scale": [None, "minmax"]}
+    together, apart = both_ways({}, bags, three, cv=4, param_grid=grid)
+    np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-9)
+    np.testing.assert_array_equal(together.predictions, apart.predictions)
+    assert together.params == apart.params
+
+
+def test_all_folds_at_once_on_sparse_and_single_precision_bags(data):
+    import scipy.sparse as sp
+
+    bags, y = data
+    sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
+    together, apart = both_ways({}, sparse, y, cv=4)
+    np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-9)
+    single = bags.with_instances(bags.instances.astype(np.float32))
+    together, apart = both_ways({"scale": "standard"}, single, y, cv=4)
+    np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6))
+def test_all_folds_at_once_where_instances_repeat(seed):
+    """Duplicates put instances on centres: ties that rounding must not break."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(16) % 2
+    places = rng.normal(size=(7, 2))
+    bags = Bags.from_list([places[rng.integers(0, 7, size=rng.integers(1, 4))] for _ in y])
+    together, apart = both_ways({"n_clusters": 5}, bags, y, cv=4, random_state=seed)
+    np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-9)
+    np.testing.assert_array_equal(together.predictions, apart.predictions)
+
+
+def test_training_is_the_same_whatever_the_test_bags_hold(data):
+    bags, y = data
+    test = fold_numbers(5, y, None, 0) == 0
+    changed = np.array(bags.instances)
+    changed[np.repeat(test, bags.sizes)] += 50
+    kept = np.array(bags.instances)
+    for parameters in ({}, {"scale": "standard"}, {"scale": "l2"}):
+        one = cross_validate(GMIL(6, **parameters), bags.with_instances(kept), y, cv=5)
+        moved = bags.with_instances(changed)
+        model = GMIL(6, **parameters, random_state=estimator_seed(0, 0, 0)).fit(bags[~test], y[~test])
+        two = cross_validate(GMIL(6, **parameters), moved, y, cv=5)
+        np.testing.assert_allclose(one.decisions[0, 0, test], model.decision_function(bags[test]), atol=1e-9)
+        np.testing.assert_allclose(two.decisions[0, 0, test], model.decision_function(moved[test]), atol=1e-9)
