@@ -177,7 +177,7 @@ BAD_TRAINING = {
     "no labels": (VALID, None, "requires y to be passed"),
     "missing label": (VALID, [0, 1, np.nan, 1], "label of bag 2 is missing"),
     "regression": (VALID, [0.1, 0.4, 0.7, 0.9], "Unknown label type"),
-    "two columns of labels": (VALID, np.zeros((4, 2)), "1d array"),
+    "two columns of labels": (VALID, np.arange(8).reshape(4, 2), "1d array"),
 }
 
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError, PerInstance, cross_validate, metrics
-from gmil.model_selection import estimator_seed, fold_numbers
+from gmil.folds import estimator_seed, fold_numbers
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from gmil.bags import Bags
 from gmil.base import all_estimators
-from gmil.classifiers import GMIL, Explanation
+from gmil.classifiers import GMIL, GMILCV, Explanation, WeightedGMIL
 from gmil.datasets import (
     fetch_elephant,
     fetch_fox,
@@ -30,6 +30,8 @@ from gmil.errors import (
 from gmil.model_selection import CVResult, cross_validate
 from gmil.persistence import load
 from gmil.preprocessing import PerInstance
+from gmil.rivals import *  # noqa: F403  one list of names, kept where the classes are
+from gmil.rivals import __all__ as _rivals
 
 try:
     __version__ = version("gmil")
@@ -38,6 +40,7 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 __all__ = [
     "GMIL",
+    "GMILCV",
     "BackendUnavailableError",
     "BagValidationError",
     "Bags",
@@ -48,6 +51,7 @@ __all__ = [
     "GmilError",
     "ModelFileError",
     "PerInstance",
+    "WeightedGMIL",
     "all_estimators",
     "cross_validate",
     "fetch_elephant",
@@ -61,4 +65,5 @@ __all__ = [
     "make_bags",
     "read",
     "write",
+    *_rivals,
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -10,11 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gmil import persistence
+from gmil.errors import BagValidationError
 from gmil.validation import check_bag_labels, check_bags
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -23,15 +26,27 @@ if TYPE_CHECKING:
 
 AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
 
-_methods: dict[str, type[BaseEstimator]] = {}
+_methods: dict[str, Callable[..., Any]] = {}
 
 
-def register(method: str | None = None) -> Callable[[AnyEstimator], AnyEstimator]:
-    """Make an estimator known: to `all_estimators`, to `load` and, by ``method``, to the command line."""
+def register(
+    method: str | None = None, *, variants: Mapping[str, Mapping[str, Any]] | None = None
+) -> Callable[[AnyEstimator], AnyEstimator]:
+    """Make an estimator known: to `all_estimators`, to `load` and, by name, to the command line.
+
+    Parameters
+    ----------
+    method : str, optional
+        The name on the command line of the class with its defaults.
+    variants : dict of dict, optional
+        Further names on the command line, each with the parameters that it presets.
+    """
 
     def enlist(cls: AnyEstimator) -> AnyEstimator:
         if method is not None:
             _methods[method] = cls
+        for name, preset in (variants or {}).items():
+            _methods[name] = functools.partial(cast("Callable[..., Any]", cls), **preset)
         return persistence.register_class(cls)
 
     return enlist
@@ -47,8 +62,8 @@ def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     return sorted(persistence.registered_classes().items())
 
 
-def methods() -> dict[str, type[BaseEstimator]]:
-    """Return the classifiers by their name on the command line."""
+def methods() -> dict[str, Any]:
+    """Return what makes each classifier, a class or a class with preset parameters, by its name on the command line."""
     return dict(_methods)
 
 
@@ -110,7 +125,23 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     def _class_order(self) -> tuple[int, int]:
         """Return the positions in ``classes_`` of the negative and of the positive class."""
-        return 0, 1
+        pos_label = getattr(self, "pos_label", None)
+        positive = 1 if pos_label is None else int(np.flatnonzero(self.classes_ == pos_label)[0])
+        return 1 - positive, positive
+
+    def _check_positive_class(self) -> None:
+        """Refuse a ``pos_label`` that is no class; say which of two strings is taken as positive."""
+        pos_label, classes = getattr(self, "pos_label", None), self.classes_.tolist()
+        if pos_label is not None and pos_label not in classes:
+            msg = f"pos_label={pos_label!r} is not a class of y; the classes are {classes}."
+            raise BagValidationError(msg)
+        if pos_label is None and self.classes_.dtype.kind in "UO":
+            warnings.warn(
+                f"The labels are strings; {classes[1]!r} is taken as the positive class. "
+                "Pass pos_label to choose, or to silence this.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""

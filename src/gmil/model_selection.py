@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import ParameterGrid, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from gmil import metrics
 from gmil.classifiers.batch import Job, batch_decisions, can_batch
-from gmil.errors import BagValidationError
+from gmil.folds import estimator_seed, fold_numbers
 from gmil.validation import check_bags, check_label_count, refuse_non_finite
 
 if TYPE_CHECKING:
@@ -202,55 +202,13 @@ def cross_validate(
     check_label_count(len(y), bags)
     folds = np.array([fold_numbers(cv, y, groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
-    run = _all_at_once if can_batch(estimator, settings, y, folds) else _fold_by_fold
-    return run(estimator, bags, y, folds, settings, random_state, n_jobs, progress)
-
-
-def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
-    """Return the test fold of every bag, (n_bags,)."""
-    splitter = cv
-    if isinstance(cv, (int, np.integer)):
-        _check_fold_count(int(cv), y)
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = kind(int(cv), shuffle=True, random_state=seed)
-    folds = np.full(len(y), -1)
-    with warnings.catch_warnings():
-        # A class with fewer bags than folds leaves folds without it, which the measures allow for.
-        warnings.filterwarnings("ignore", message="The least populated class")
-        for number, (_, test) in enumerate(check_cv(splitter).split(np.zeros(len(y)), y, groups)):
-            if (folds[test] >= 0).any():
-                _refuse_splitter("twice", int(np.asarray(test)[folds[test] >= 0][0]))
-            folds[test] = number
-    if (folds < 0).any():
-        _refuse_splitter("never", int((folds < 0).argmax()))
-    return folds
-
-
-def _refuse_splitter(how_often: str, bag: int) -> None:
-    msg = f"cv must test every bag exactly once, but bag {bag} is tested {how_often}. Use a number or a KFold."
-    raise BagValidationError(msg)
-
-
-def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
-    if n_folds < 2:
-        msg = f"cv must be at least 2 folds, got {n_folds}."
-        raise BagValidationError(msg)
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        msg = f"y holds one class only, {classes.tolist()[0]!r}; cross-validation needs bags of at least 2 classes."
-        raise BagValidationError(msg)
-    if counts.max() < n_folds or counts.min() < 2:
-        fewest = counts.argmin()
-        msg = (
-            f"cv={n_folds} folds are too many: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
-            "Every class needs 2 bags at least, and one of them as many as there are folds."
-        )
-        raise BagValidationError(msg)
-
-
-def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
-    """Return the seed of the estimator in one fold of one repeat."""
-    return int(np.random.SeedSequence(random_state, spawn_key=(repeat, fold)).generate_state(1)[0]) >> 1
+    if can_batch(estimator, settings, y, folds):
+        decide: Callable[..., Floats] = batch_decisions
+    elif _can_share(estimator, settings, y, folds):
+        decide = _shared_decisions
+    else:
+        return _fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+    return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
 
 
 class _FoldResult(NamedTuple):
@@ -294,7 +252,37 @@ def _fold_by_fold(
     return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_label)
 
 
+def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
+    """Tell whether the class works on folds together under every setting, and every training fold has every class."""
+    if not hasattr(type(estimator), "_decisions_of_folds"):
+        return False
+    labels = np.unique(y)
+    by_class = [folds[:, y == label] for label in labels]
+    complete = len(labels) > 1 and all((row != row[0]).any() for rows in by_class for row in rows)
+    return complete and all(clone(estimator).set_params(**setting)._shares_folds() for setting in settings)
+
+
+def _shared_decisions(
+    estimator: Any,
+    settings: list[dict[str, Any]],
+    bags: Bags,
+    y: NDArray[Any],
+    jobs: Sequence[Job],
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> Floats:
+    """Return decisions of a class that works on folds together, (n_settings, n_jobs, n_problems, n_bags)."""
+    threads = {} if n_jobs is None or "n_jobs" not in estimator.get_params() else {"n_jobs": n_jobs}
+    models = [clone(estimator).set_params(**setting, **threads) for setting in settings]
+    training = np.array([job.training for job in jobs])
+    found: Floats = type(estimator)._decisions_of_folds(models, bags, y, training)
+    if progress is not None:
+        progress(len(settings) * len(jobs), len(settings) * len(jobs))
+    return found
+
+
 def _all_at_once(
+    decide: Callable[..., Floats],
     estimator: Any,
     bags: Bags,
     y: NDArray[Any],
@@ -304,21 +292,21 @@ def _all_at_once(
     n_jobs: int | None,
     progress: Callable[[int, int], None] | None,
 ) -> CVResult:
-    """Give all folds, repeats and settings of GMIL to the engine together."""
+    """Give all folds, repeats and settings together to what decides about them."""
     refuse_non_finite(bags)
     n_folds = int(folds.max()) + 1
     places = [(r, f) for r in range(len(folds)) for f in range(n_folds)]
     jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
     start = time.perf_counter()
-    models, found = batch_decisions(estimator, settings, bags, y, jobs, n_jobs, progress)
+    found = decide(estimator, settings, bags, y, jobs, n_jobs, progress)
     seconds = time.perf_counter() - start
     # Every bag takes the decision of the job in whose test fold it is.
     by_fold = found.reshape(len(settings), len(folds), n_folds, *found.shape[2:])
     decisions = np.take_along_axis(by_fold, folds[None, :, None, None, :], axis=2)[:, :, 0]
     decisions = decisions[:, :, 0] if decisions.shape[2] == 1 else np.moveaxis(decisions, 2, -1)
-    predictions = np.stack(
-        [model._labels_of(d.reshape(-1, *d.shape[2:])) for model, d in zip(models, decisions, strict=True)]
-    )
+    flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
+    models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
+    predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
     return CVResult(
         y,
@@ -330,6 +318,13 @@ def _all_at_once(
         settings,
         positive_class(models[0]),
     )
+
+
+def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[Any]) -> Any:
+    """Return a model that is not fitted but can turn decisions into labels."""
+    model = type(estimator)(pos_label=setting.get("pos_label", estimator.pos_label))
+    model.classes_ = np.unique(y)
+    return model
 
 
 def _run_fold(

@@ -105,3 +105,26 @@ def _column_range(X: Any) -> tuple[Floats, Floats]:
 
 
 _COLUMN_SCALINGS = {"standard": _standard, "minmax": _minmax, "global": _global}
+
+
+class RankScaling(NamedTuple):
+    """Every feature replaced by its rank among training instances, between 0 and 1."""
+
+    knots: Floats  # (n_features, n_knots), quantiles of the training instances, ascending
+
+    def apply(self, X: Floats) -> Floats:
+        """Return the share of knots below every value; ties count half."""
+        ranks = np.empty(X.shape, dtype=X.dtype)
+        for feature, knots in enumerate(self.knots):
+            column = X[:, feature]
+            below = np.searchsorted(knots, column, side="left") + np.searchsorted(knots, column, side="right")
+            ranks[:, feature] = below / (2 * len(knots))
+        return ranks
+
+
+def rank_scaling(X: Floats, most_knots: int = 2000) -> RankScaling:
+    """Learn ranks from training instances; of more than ``most_knots`` every so manyth is kept."""
+    ordered = np.sort(X, axis=0)
+    if len(ordered) > most_knots:
+        ordered = ordered[np.linspace(0, len(ordered) - 1, most_knots).round().astype(int)]
+    return RankScaling(np.ascontiguousarray(ordered.T))

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 from gmil.classifiers.explanation import Explanation
 from gmil.classifiers.gmil import GMIL
+from gmil.classifiers.tuned import GMILCV
+from gmil.classifiers.weighted import WeightedGMIL
 
-__all__ = ["GMIL", "Explanation"]
+__all__ = ["GMIL", "GMILCV", "Explanation", "WeightedGMIL"]

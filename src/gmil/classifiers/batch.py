@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from gmil import codebook, voting
 from gmil.classifiers.gmil import GMIL
-from gmil.classifiers.settings import make_generator
+from gmil.classifiers.settings import CodebookSize, make_generator
+from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
 from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, resolve, sq_differences
 from gmil.scaling import apply_scaling, fit_scaling
 
@@ -55,18 +56,6 @@ class Job(NamedTuple):
     seed: int
 
 
-class FoldClusters(NamedTuple):
-    """Clusterings of several jobs, as seen from the bags; training bags and test bags alike."""
-
-    histograms: Integers  # (n_jobs, n_bags, n_clusters)
-    sq_minima: Floats  # (n_jobs, n_bags, n_clusters): squared distance of the nearest instance
-    spreads: Floats  # (n_jobs, n_clusters): squared distances of training instances to their centre, summed
-
-    def of_jobs(self, places: list[int]) -> FoldClusters:
-        """Return the clusterings of some of the jobs."""
-        return FoldClusters(self.histograms[places], self.sq_minima[places], self.spreads[places])
-
-
 def can_batch(estimator: Any, settings: Sequence[Mapping[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
     """Tell whether the folds of this estimator can be worked on together.
 
@@ -75,12 +64,18 @@ def can_batch(estimator: Any, settings: Sequence[Mapping[str, Any]], y: NDArray[
     """
     if type(estimator) is not GMIL:
         return False
-    for setting in settings:
-        parameters = {**estimator.get_params(), **setting}
-        if parameters["distance"] not in ("min", "center-mean") or parameters["rule"] != "nearest":
-            return False
+    if any(why_not_batched(estimator, setting) for setting in settings):
+        return False
     by_class = [folds[:, y == label] for label in np.unique(y)]
-    return all((row != row[0]).any() for rows in by_class for row in rows)
+    return all((rows != rows[:, :1]).any(axis=1).all() for rows in by_class)
+
+
+def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
+    """Return what about a setting needs more than the nearest instances of a bag, or None."""
+    distance, rule = setting.get("distance", estimator.distance), setting.get("rule", estimator.rule)
+    if rule != "nearest":
+        return f"rule={rule!r}"
+    return None if distance in ("min", "center-mean") else f"distance={distance!r}"
 
 
 def batch_decisions(
@@ -91,26 +86,15 @@ def batch_decisions(
     jobs: Sequence[Job],
     n_jobs: int | None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[list[GMIL], Floats]:
-    """Return a model per setting (that knows its classes, and is not fitted) and decisions about all bags.
-
-    The decisions have the shape (n_settings, n_jobs, n_problems, n_bags).
-    """
-    models = [_prepared(estimator, setting, y) for setting in settings]
-    batch = _Batch(bags, y, jobs, models, n_jobs)
+) -> Floats:
+    """Return decisions about all bags, training and test, (n_settings, n_jobs, n_problems, n_bags)."""
+    batch = _Batch(estimator, settings, bags, y, jobs, n_jobs)
     groups = batch.groups()
     for done, group in enumerate(groups, start=1):
         batch.work_on(group)
         if progress is not None:
-            progress(done * batch.decisions.shape[0] * len(jobs) // len(groups), len(settings) * len(jobs))
-    return models, batch.decisions
-
-
-def _prepared(estimator: GMIL, setting: Mapping[str, Any], y: NDArray[Any]) -> GMIL:
-    model: GMIL = clone(estimator).set_params(**setting)
-    model._validate_params()
-    model.classes_ = np.unique(y)
-    return model
+            progress(done * len(settings) * len(jobs) // len(groups), len(settings) * len(jobs))
+    return batch.decisions
 
 
 class _Group(NamedTuple):
@@ -125,58 +109,85 @@ class _Batch:
     """All jobs and settings of one cross-validation, and what they share."""
 
     def __init__(
-        self, bags: Bags, y: NDArray[Any], jobs: Sequence[Job], models: list[GMIL], n_jobs: int | None
+        self,
+        estimator: GMIL,
+        settings: Sequence[Mapping[str, Any]],
+        bags: Bags,
+        y: NDArray[Any],
+        jobs: Sequence[Job],
+        n_jobs: int | None,
     ) -> None:
-        self.bags, self.jobs, self.models = bags, jobs, models
-        encoded = np.searchsorted(models[0].classes_, y)
-        self.labels = encoded
-        self.positive = [model._positive_bags(encoded) for model in models]
+        self.bags, self.jobs, self.n_jobs = bags, jobs, n_jobs
+        self.parameters = checked_parameters(estimator, settings)
+        self.classes, self.labels = np.unique(y, return_inverse=True)
         self.training = np.array([job.training for job in jobs])  # (n_jobs, n_bags)
         self.members = np.repeat(self.training, bags.sizes, axis=1)  # (n_jobs, n_instances)
-        self.n_jobs = n_jobs
-        self.decisions = np.empty((len(models), len(jobs), self.positive[0].shape[1], len(bags)))
+        self._positive: dict[Any, Booleans] = {}
+        self._sizes: dict[Any, list[CodebookSize]] = {}
         self._grams: dict[str | None, tuple[Instances, Floats]] = {}
+        n_problems = self.positive(self.parameters[0]).shape[1]
+        self.decisions = np.empty((len(settings), len(jobs), n_problems, len(bags)))
+
+    def positive(self, parameters: Any) -> Booleans:
+        """Return which bags are positive under a setting, (n_bags, n_problems)."""
+        if parameters.pos_label not in self._positive:
+            model = GMIL(pos_label=parameters.pos_label)
+            model.classes_ = self.classes
+            self._positive[parameters.pos_label] = model._positive_bags(self.labels)
+        return self._positive[parameters.pos_label]
+
+    def sizes(self, parameters: Any) -> list[CodebookSize]:
+        """Return K, p and q in every job; sizes that are "auto" may differ between folds."""
+        init = None if isinstance(parameters.init, str) else id(parameters.init)
+        asked = parameters.n_clusters, parameters.n_positive, parameters.n_negative
+        key = (*asked, parameters.sample_size, parameters.pos_label, init)
+        if key not in self._sizes:
+            model = GMIL(*asked, sample_size=parameters.sample_size, init=parameters.init)
+            positive = self.positive(parameters)
+            n_instances = self.members.sum(axis=1).tolist()
+            self._sizes[key] = [
+                model._codebook_size(n, self.bags.n_features, positive[inside])
+                for n, inside in zip(n_instances, self.training, strict=True)
+            ]
+        return self._sizes[key]
 
     def groups(self) -> list[_Group]:
         """Put together jobs and settings that share clusters, in pieces of bounded memory."""
         by_key: dict[Any, list[int]] = defaultdict(list)
-        for i, model in enumerate(self.models):
-            by_key[_clustering_key(model)].append(i)
+        for i, parameters in enumerate(self.parameters):
+            by_key[_clustering_key(parameters)].append(i)
         groups = []
         for settings in by_key.values():
             by_size: dict[int, list[int]] = defaultdict(list)
-            for job in range(len(self.jobs)):
-                by_size[self._size(settings[0], job).n_clusters].append(job)
+            for job, size in enumerate(self.sizes(self.parameters[settings[0]])):
+                by_size[size.n_clusters].append(job)
             for n_clusters, jobs in by_size.items():
                 at_once = max(1, _MOST_DISTANCES_AT_ONCE // (self.bags.n_instances * n_clusters))
                 pieces = [jobs[i : i + at_once] for i in range(0, len(jobs), at_once)]
                 groups += [_Group(n_clusters, piece, settings) for piece in pieces]
         return groups
 
-    def _size(self, setting: int, job: int) -> Any:
-        training = self.training[job]
-        n_instances = int(self.bags.sizes @ training)
-        return self.models[setting]._codebook_size(n_instances, self.bags.n_features, self.positive[setting][training])
-
     def work_on(self, group: _Group) -> None:
         """Cluster the jobs of a group once, then decide under every setting."""
         clusters = self._cluster(group)
+        by_jobs: dict[Any, list[Sweep]] = defaultdict(list)
         for setting in group.settings:
-            # Sizes that are "auto" may differ between folds, which differ a little in their bags.
-            by_size: dict[Any, list[int]] = defaultdict(list)
-            for i, job in enumerate(group.jobs):
-                by_size[self._size(setting, job)].append(i)
-            for size, places in by_size.items():
-                jobs = [group.jobs[i] for i in places]
-                some = clusters if len(places) == len(group.jobs) else clusters.of_jobs(places)
-                self.decisions[setting, jobs] = _decide(
-                    self.models[setting], some, self.positive[setting], self.training[jobs], size
-                )
+            parameters = self.parameters[setting]
+            sizes = [self.sizes(parameters)[job] for job in group.jobs]
+            for size in set(sizes):
+                places = tuple(i for i, found in enumerate(sizes) if found == size)
+                by_jobs[parameters.pos_label, places].append(Sweep(setting, parameters, size))
+        for (_, places), settings in by_jobs.items():
+            jobs = [group.jobs[i] for i in places]
+            some = clusters if len(places) == len(group.jobs) else clusters.of_jobs(list(places))
+            positive = self.positive(settings[0].parameters)
+            for setting, decisions in sweep_decisions(some, positive, self.training[jobs], settings):
+                self.decisions[setting, jobs] = decisions
 
     # ---------------------------------------------------------------- clusters
 
     def _cluster(self, group: _Group) -> FoldClusters:
-        model = self.models[group.settings[0]]
+        model = GMIL(**vars(self.parameters[group.settings[0]]))
         if self._uses_gram(model):
             return self._cluster_from_gram(model, group)
         one_thread = resolve(model.backend, 1)
@@ -256,7 +267,7 @@ class _Batch:
         fold = clone(model)
         bags = self.bags[training]
         instances = fold._fit_space(bags.instances, generator)
-        size = fold._codebook_size(bags.n_instances, bags.n_features, self.positive[0][training])
+        size = fold._codebook_size(bags.n_instances, bags.n_features, self.positive(model)[training])
         fold._fit_centers(instances, bags, self.labels[training], size, backend, generator)
         histograms = np.empty((len(self.bags), size.n_clusters), dtype=np.int64)
         minima = np.empty((len(self.bags), size.n_clusters))
@@ -273,10 +284,23 @@ class _Batch:
         return histograms, minima, spread
 
 
-def _clustering_key(model: GMIL) -> str:
+def checked_parameters(estimator: GMIL, settings: Sequence[Mapping[str, Any]]) -> list[SimpleNamespace]:
+    """Return all parameters of every setting; each value is checked once."""
+    estimator._validate_params()
+    base = estimator.get_params(deep=False)
+    checked: set[tuple[str, str]] = set()
+    for setting in settings:
+        new = {name: value for name, value in setting.items() if (name, repr(value)) not in checked}
+        if new:
+            estimator.__class__().set_params(**new)._validate_params()
+            checked.update((name, repr(value)) for name, value in new.items())
+    return [SimpleNamespace(**{**base, **setting}) for setting in settings]
+
+
+def _clustering_key(parameters: SimpleNamespace) -> str:
     """Return what tells two clusterings apart."""
-    parameters = model.get_params()
-    return repr([(name, parameters[name]) for name in sorted(parameters) if name not in _BEHIND_THE_CLUSTERS])
+    everything = sorted(vars(parameters).items())
+    return repr([(name, value) for name, value in everything if name not in _BEHIND_THE_CLUSTERS])
 
 
 def _blocks_of_bags(bags: Bags) -> list[slice]:
@@ -291,43 +315,3 @@ def _spreads(labels: Integers, nearest: Floats, members: Booleans, n_clusters: i
     rows = labels + n_clusters * np.arange(len(labels))[:, None]
     sums: Any = np.bincount(rows[members], weights=nearest[members], minlength=len(labels) * n_clusters)
     return sums.reshape(len(labels), n_clusters)
-
-
-# -------------------------------------------------------------------------------- decisions
-
-
-def _decide(model: GMIL, clusters: FoldClusters, positive: Booleans, training: Booleans, size: Any) -> Floats:
-    """Return decisions about all bags, (n_jobs, n_problems, n_bags)."""
-    book = codebook.build_codebook(
-        clusters.histograms,
-        positive,
-        n_positive=size.n_positive,
-        n_negative=size.n_negative,
-        epsilon=model.epsilon,
-        counting=model.counting,
-        weighting=model.weighting,
-        overlap=model.overlap,
-        negative_rank=model.negative_rank,
-        training=training,
-    )
-    to_positive = _to_codebook(clusters.sq_minima, book.positive_bins, model.distance)
-    if size.n_negative:
-        return voting.decide(to_positive, _to_codebook(clusters.sq_minima, book.negative_bins, model.distance))
-    thresholds = np.empty(to_positive.shape[:2])
-    counts = np.einsum("jb,jbk->jk", training, clusters.histograms)
-    for job, problem in np.ndindex(*thresholds.shape):
-        inside, bins = training[job], book.positive_bins[job, problem]
-        n_members = counts[job, bins].sum()
-        spread = np.sqrt(clusters.spreads[job, bins].sum() / n_members) if n_members else 0.0
-        thresholds[job, problem] = voting.choose_threshold(
-            model.threshold, to_positive[job, problem, inside], positive[inside, problem], float(spread)
-        )
-    return voting.decide(to_positive, thresholds[..., None])
-
-
-def _to_codebook(sq_minima: Floats, bins: Integers, how: str) -> Floats:
-    """Return the distance between every bag and a codebook, (n_jobs, n_problems, n_bags)."""
-    picked = np.take_along_axis(sq_minima[:, None], bins[:, :, None, :], axis=-1)
-    if how == "min":
-        return np.sqrt(picked.min(axis=-1))
-    return np.sqrt(picked).mean(axis=-1)

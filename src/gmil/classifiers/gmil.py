@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -285,16 +284,7 @@ class GMIL(CodebookClassifier):
                 msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
                 raise BagValidationError(msg)
             return np.asarray(labels[:, None] == np.arange(n_classes))
-        if self.pos_label is not None and self.pos_label not in self.classes_:
-            msg = f"pos_label={self.pos_label!r} is not a class of y; the classes are {self.classes_.tolist()}."
-            raise BagValidationError(msg)
-        if self.pos_label is None and self.classes_.dtype.kind in "UO":
-            warnings.warn(
-                f"The labels are strings; {self.classes_.tolist()[1]!r} is taken as the positive class. "
-                "Pass pos_label to choose, or to silence this.",
-                UserWarning,
-                stacklevel=4,
-            )
+        self._check_positive_class()
         return labels[:, None] == self._class_order()[1]
 
     def _ordered(self, labels: Integers) -> Integers:

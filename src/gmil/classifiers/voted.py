@@ -117,10 +117,6 @@ class CodebookClassifier(BagClassifier):
             bags=bags,
         )
 
-    def _class_order(self) -> tuple[int, int]:
-        positive = 1 if self.pos_label is None else int(np.flatnonzero(self.classes_ == self.pos_label)[0])
-        return 1 - positive, positive
-
     def _space(self) -> FeatureSpace:
         unit_length = self.scale is not None and self.scale.endswith("l2")
         return FeatureSpace(

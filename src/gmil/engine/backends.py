@@ -30,6 +30,8 @@ class Backend(Protocol):
 
     def sq_distances(self, X: Instances, centers: Floats) -> Floats: ...  # noqa: D102
 
+    def l1_distances(self, X: Floats, Y: Floats) -> Floats: ...  # noqa: D102
+
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]: ...  # noqa: D102
 
     def assign_sums(  # noqa: D102

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gmil.engine.backends import resolve
-from gmil.engine.reference import Clusters, GramClusters, dense_rows
+from gmil.engine.reference import TIE, Clusters, GramClusters, dense_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +81,8 @@ def kmeans(
     if init is not None:
         return backend.lloyd(X, init.astype(X.dtype), max_iter)
     draws = [_Draws.make(X.shape[0], n_clusters, generator, seeding_rows) for _ in range(n_init)]
-    runs = [backend.lloyd(X, _start(X, n_clusters, draw, backend), max_iter) for draw in draws]
-    return min(runs, key=lambda run: run.inertia)
+    runs = (backend.lloyd(X, _start(X, n_clusters, draw, backend), max_iter) for draw in draws)
+    return functools.reduce(lambda best, run: run if _is_better(run.inertia, best.inertia, X.dtype) else best, runs)
 
 
 def kmeans_subsets(
@@ -219,10 +219,15 @@ def _seeding_members(members: Booleans, draws: list[_Draws]) -> Booleans:
 
 
 def _better(first: GramResult, second: GramResult) -> GramResult:
-    wins = second.inertia < first.inertia
+    wins = np.asarray(_is_better(second.inertia, first.inertia, first.inertia.dtype))
     return GramResult(
         labels=np.where(wins[:, None], second.labels, first.labels),
         sq_distances=np.where(wins[:, None, None], second.sq_distances, first.sq_distances),
         inertia=np.where(wins, second.inertia, first.inertia),
         n_iter=np.where(wins, second.n_iter, first.n_iter),
     )
+
+
+def _is_better(inertia: Any, best: Any, dtype: Any) -> Any:
+    """Restarts often end in one partition with its clusters renamed: rounding must not choose between those."""
+    return inertia < best * (1 - TIE[np.dtype(dtype).name])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +67,11 @@ def sq_distances(X: Instances, centers: Floats) -> Floats:
         block = slice(start, start + rows)
         out[block] = _expand((X[block] - shift).astype(X.dtype, copy=False), moved_centers)
     return out
+
+
+def l1_distances(X: Floats, Y: Floats) -> Floats:
+    """Return sums of absolute differences between the rows of two matrices, (n_rows_of_X, n_rows_of_Y)."""
+    return np.asarray(cdist(X, Y, "cityblock"), dtype=X.dtype)
 
 
 def _expand(X: Instances, centers: Floats) -> Floats:

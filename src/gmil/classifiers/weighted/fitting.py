@@ -1,0 +1,198 @@
+"""Fitting all views, weighing them, and the sum that decides."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from gmil.classifiers.weighted.model import Candidate, View, fit_candidate, refit_on_points
+from gmil.classifiers.weighted.ridge import calibrate, stack
+from gmil.classifiers.weighted.views import ScaledSpace, bag_features, kinds_of
+from gmil.engine import resolve
+from gmil.scaling import RankScaling, Scaling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+class FittedViews(NamedTuple):
+    """Everything that decides about a bag."""
+
+    spaces: list[ScaledSpace]
+    views: list[View]
+    intercepts: Floats  # (n_problems,)
+
+    def decide(self, bags: Bags, backend: Backend) -> Floats:
+        """Return log-odds, (n_bags, n_problems)."""
+        decisions = np.tile(self.intercepts, (len(bags), 1))
+        for space, views in self.by_space():
+            scaled = space.apply(bags.instances)
+            for view in views:
+                features = bag_features(scaled, bags.offsets, view.kind, space.centers, backend)
+                decisions += view.votes(features, backend)
+        return decisions
+
+    def by_space(self) -> Iterator[tuple[ScaledSpace, list[View]]]:
+        """Yield every scaling that is used, with its views."""
+        for i, space in enumerate(self.spaces):
+            views = [view for view in self.views if view.space == i]
+            if views:
+                yield space, views
+
+    @classmethod
+    def from_plain(cls, spaces: list[dict[str, Any]], views: list[dict[str, Any]], intercepts: Floats) -> FittedViews:
+        """Rebuild from what `Fitting.as_plain` returned."""
+        return cls([_space_of(entry) for entry in spaces], [View(**entry) for entry in views], intercepts)
+
+
+class Fitting(NamedTuple):
+    """The outcome of `fit_views`."""
+
+    spaces: list[ScaledSpace]
+    views: list[View]
+    intercepts: Floats
+    summary: list[dict[str, Any]]
+    familiar_distance: float
+
+    def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return spaces and views as dicts of arrays, which can be saved."""
+        return [_plain_space(space) for space in self.spaces], [view._asdict() for view in self.views]
+
+
+def _plain_space(space: ScaledSpace) -> dict[str, Any]:
+    return {"name": space.name, "centers": space.centers, **space.scaling._asdict()}
+
+
+def _space_of(entry: dict[str, Any]) -> ScaledSpace:
+    fields = {key: value for key, value in entry.items() if key not in ("name", "centers")}
+    scaling = RankScaling(**fields) if "knots" in fields else Scaling(**fields)
+    return ScaledSpace(entry["name"], scaling, entry["centers"])
+
+
+def fit_views(
+    bags: Bags,
+    spaces: list[ScaledSpace],
+    kinds: tuple[str, ...],
+    positive: Booleans,
+    weights: Floats,
+    groups: Integers | None,
+    *,
+    linear: bool,
+    max_bags: int,
+    n_points: int,
+    backend: Backend,
+    generator: np.random.Generator,
+) -> Fitting:
+    """Fit every view, weigh them by what they say about bags that were left out, and calibrate the sum.
+
+    With more than ``max_bags`` bags all this is done on a sample of them, and the views that have a say are then
+    fitted on all bags with ``n_points`` points of comparison.
+    """
+    rows = _sample_of_bags(positive, max_bags, generator)
+    some = bags if rows is None else bags[rows]
+    part: Any = slice(None) if rows is None else rows
+    targets = np.where(positive, 1.0, -1.0)
+    some_groups = None if groups is None else groups[part]
+
+    def fit(view: tuple[int, str, Floats]) -> Candidate:
+        return fit_candidate(*view, targets[part], weights[part], some_groups, one_thread, linear=linear)
+
+    # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
+    one_thread = resolve(backend.name, 1)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(backend.n_threads) as pool:
+        candidates = list(pool.map(fit, _views_of(some, spaces, kinds, backend, linear=linear)))
+        shares, slopes, shifts = _weigh(candidates, targets[part], weights[part])
+    summary = [
+        {"scale": spaces[c.view.space].name, "kind": c.view.kind, "weights": shares[i]}
+        for i, c in enumerate(candidates)
+    ]
+    chosen = [i for i in range(len(candidates)) if shares[i].any()]
+    if rows is None:
+        fitted = [(candidates[i].view, candidates[i].intercepts) for i in chosen]
+    else:
+        points = rows[np.sort(generator.choice(len(rows), min(n_points, len(rows)), replace=False))]
+        ratio = float(weights.sum() / weights[part].sum())
+        fitted = _fit_on_all(bags, spaces, [candidates[i] for i in chosen], targets, weights, points, ratio, backend)
+    says = [shares[i] * slopes for i in chosen]
+    views = [view._replace(coefficients=view.coefficients * say) for (view, _), say in zip(fitted, says, strict=True)]
+    intercepts = shifts + sum(
+        (say * constant for (_, constant), say in zip(fitted, says, strict=True)), start=np.zeros(len(shifts))
+    )
+    return Fitting(spaces, views, intercepts, summary, _familiar_distance(some, spaces[0], backend))
+
+
+def _sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Generator) -> Integers | None:
+    """Return a stratified sample of bags, in order, or None where all are few enough."""
+    n_bags = len(positive)
+    if n_bags <= max_bags:
+        return None
+    # Bags with the same labels are spread evenly over a random order, and every so manyth is taken.
+    order = generator.permutation(n_bags)
+    by_label = np.unique(positive[order], axis=0, return_inverse=True)[1].ravel()
+    order = order[np.argsort(by_label, kind="stable")]
+    return np.sort(order[np.linspace(0, n_bags - 1, max_bags).round().astype(int)])
+
+
+def _views_of(
+    bags: Bags, spaces: list[ScaledSpace], kinds: tuple[str, ...], backend: Backend, *, linear: bool
+) -> Iterator[tuple[int, str, Floats]]:
+    """Yield the number of the scaling, the kind and the vectors of every view of bags."""
+    sparse = sp.issparse(bags.instances)
+    for i, space in enumerate(spaces):
+        worth = kinds_of(space.name, sparse=sparse, alone=len(spaces) == 1)
+        wanted = ("nearest",) if linear else tuple(kind for kind in worth if kind in kinds or kind == "mean")
+        if not wanted:
+            continue
+        scaled = space.apply(bags.instances)
+        for kind in wanted:
+            yield i, kind, bag_features(scaled, bags.offsets, kind, space.centers, backend)
+
+
+def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the weight of every view, (n_views, n_problems), and slopes and shifts that make log-odds of the sum."""
+    n_problems = targets.shape[1]
+    shares = np.empty((len(candidates), n_problems))
+    slopes, shifts = np.empty(n_problems), np.empty(n_problems)
+    for problem in range(n_problems):
+        left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
+        shares[:, problem] = stack(left_out, targets[:, problem], weights)
+        slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
+    return shares, slopes, shifts
+
+
+def _fit_on_all(
+    bags: Bags,
+    spaces: list[ScaledSpace],
+    chosen: list[Candidate],
+    targets: Floats,
+    weights: Floats,
+    points: Integers,
+    ratio: float,
+    backend: Backend,
+) -> list[tuple[View, Floats]]:
+    fitted = []
+    scaled: tuple[int, Any] = (-1, None)
+    for candidate in chosen:
+        view = candidate.view
+        if scaled[0] != view.space:
+            scaled = view.space, spaces[view.space].apply(bags.instances)
+        features = bag_features(scaled[1], bags.offsets, view.kind, spaces[view.space].centers, backend)
+        fitted.append(refit_on_points(candidate, features, targets, weights, points, backend, ratio))
+    return fitted
+
+
+def _familiar_distance(bags: Bags, space: ScaledSpace, backend: Backend) -> float:
+    """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count."""
+    nearest = bag_features(space.apply(bags.instances), bags.offsets, "nearest", space.centers, backend)
+    size = float(np.abs(nearest).max()) or 1.0
+    elsewhere = np.where(nearest > 1e-6 * size, nearest, np.inf).min(axis=1)
+    finite = elsewhere[np.isfinite(elsewhere)]
+    return float(np.quantile(finite, 0.99)) if len(finite) else 0.0

@@ -1,0 +1,142 @@
+"""Kernel ridge regression with leave-one-out (or leave-group-out) predictions in closed form, and their stacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+from scipy.special import expit, log_expit
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+PENALTIES = np.logspace(-4, 3, 22) / 10
+"""Penalties to choose from, per training bag, for kernels whose trace is the number of bags."""
+
+_SHRINKAGE = 0.1
+"""How strongly stacking draws the weights of views to equal ones, per training bag."""
+
+
+class Centering(NamedTuple):
+    """What moves a kernel to the weighted mean of the training bags and gives it trace n."""
+
+    means: Floats  # (n_train,), mean kernel of each training bag with all
+    grand_mean: float
+    trace: float
+
+
+class RidgeFit(NamedTuple):
+    """A kernel ridge regression of several targets."""
+
+    coefficients: Floats  # (n_train, n_targets)
+    intercepts: Floats  # (n_targets,)
+    left_out: Floats  # (n_train, n_targets): predictions for each bag (or group) by all the others
+    errors: Floats  # (n_targets,): weighted mean squared error of these
+    penalties: Floats  # (n_targets,)
+
+
+def center_kernel(kernel: Floats, weights: Floats) -> tuple[Floats, Centering]:
+    """Return the training kernel centred and scaled, and how to do the same to new rows."""
+    shares = weights / weights.sum()
+    means = kernel @ shares
+    centering = Centering(means, float(means @ shares), 1.0)
+    centred = kernel - means[:, None] - means[None, :] + centering.grand_mean
+    trace = float(np.trace(centred)) / len(kernel)
+    centering = centering._replace(trace=trace if trace > 0 else 1.0)
+    return centred / centering.trace, centering
+
+
+def center_rows(rows: Floats, centering: Centering, weights: Floats) -> Floats:
+    """Return kernels between new bags and training bags, (n_new, n_train), centred as the training kernel was."""
+    own_means = rows @ (weights / weights.sum())
+    return (rows - own_means[:, None] - centering.means + centering.grand_mean) / centering.trace
+
+
+def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers | None = None) -> RidgeFit:
+    """Fit all targets at every penalty and keep, for each, the penalty with the least error on what was left out.
+
+    Parameters
+    ----------
+    kernel : array of shape (n, n)
+        Centred by `center_kernel` with the same weights.
+    targets : array of shape (n, n_targets)
+    weights : array of shape (n,)
+    groups : array of shape (n,), optional
+        Bags of one group are left out together.
+    """
+    root = np.sqrt(weights)
+    eigenvalues, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+    eigenvalues = eigenvalues.clip(0)
+    shares = weights / weights.sum()
+    intercepts = shares @ targets
+    rotated = vectors.T @ (root[:, None] * (targets - intercepts))
+    best_errors = np.full(targets.shape[1], np.inf)
+    coefficients, left_out = np.empty(targets.shape), np.empty(targets.shape)
+    penalties = np.empty(targets.shape[1])
+    for penalty in PENALTIES * weights.sum():
+        shrink = eigenvalues / (eigenvalues + penalty)
+        residuals = targets - intercepts - vectors @ (shrink[:, None] * rotated) / root[:, None]
+        residuals = _left_out_residuals(residuals, vectors, shrink, root, shares, groups)
+        errors = shares @ residuals**2
+        better = errors < best_errors
+        best_errors[better], penalties[better] = errors[better], penalty
+        left_out[:, better] = (targets - residuals)[:, better]
+        dual = vectors @ (rotated[:, better] / (eigenvalues + penalty)[:, None])
+        coefficients[:, better] = root[:, None] * dual
+    return RidgeFit(coefficients, intercepts, left_out, best_errors, penalties)
+
+
+def _left_out_residuals(
+    residuals: Floats, vectors: Floats, shrink: Floats, root: Floats, shares: Floats, groups: Integers | None
+) -> Floats:
+    """Turn residuals of the fit into residuals of fits without the bag, or without its group."""
+    if groups is None:
+        leverage = (vectors**2) @ shrink + shares
+        return residuals / np.maximum(1 - leverage, 1e-6)[:, None]
+    left_out = np.empty_like(residuals)
+    for group in np.unique(groups):
+        rows = np.flatnonzero(groups == group)
+        part = vectors[rows]
+        hat = (part * shrink) @ part.T * (root[rows][None, :] / root[rows][:, None]) + shares[rows][None, :]
+        left_out[rows] = np.linalg.lstsq(np.eye(len(rows)) - hat, residuals[rows], rcond=1e-10)[0]
+    return left_out
+
+
+def stack(left_out: Floats, target: Floats, weights: Floats) -> Floats:
+    """Return a weight for every view, none negative, that predicts best what was left out.
+
+    Weights are drawn to equal ones: picking one view is worse than averaging, and so is an average of all.
+
+    Parameters
+    ----------
+    left_out : array of shape (n, n_views)
+    target : array of shape (n,)
+    weights : array of shape (n,)
+    """
+    n, n_views = left_out.shape
+    root = np.sqrt(weights * n / weights.sum())
+    pull = np.sqrt(_SHRINKAGE * n)
+    rows = np.vstack([root[:, None] * left_out, pull * np.eye(n_views)])
+    goal = np.concatenate([root * target, np.full(n_views, pull / n_views)])
+    found: Any = nnls(rows, goal)[0]
+    return np.asarray(found)
+
+
+def calibrate(decisions: Floats, positive: Booleans, weights: Floats) -> tuple[float, float]:
+    """Return slope > 0 and shift such that ``slope * decision + shift`` are log-odds of being positive."""
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    # Soft targets, as Platt's, keep the slope finite where the classes are separated perfectly.
+    goal = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+    size = float(np.sqrt(np.mean(decisions**2))) or 1.0
+    shares = weights / weights.sum()
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        slope, shift = np.exp(parameters[0]), parameters[1]
+        odds = slope * decisions / size + shift
+        value = -shares @ (goal * log_expit(odds) + (1 - goal) * log_expit(-odds))
+        pull = shares * (expit(odds) - goal)
+        return float(value), np.array([pull @ (slope * decisions / size), pull.sum()])
+
+    found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-5, 5), (-30, 30)])
+    return float(np.exp(found.x[0]) / size), float(found.x[1])

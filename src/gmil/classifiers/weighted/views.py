@@ -1,0 +1,85 @@
+"""Bags as vectors: how a bag looks under a scaling, from one of three sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.scaling import RankScaling, Scaling, apply_scaling, fit_scaling, rank_scaling
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+KINDS = ("range", "moments", "nearest")
+SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
+SPARSE_SCALES = (None, "l2", "standard")
+
+
+class ScaledSpace(NamedTuple):
+    """A scaling fitted on training instances, and centres in it."""
+
+    name: str | None
+    scaling: Scaling | RankScaling
+    centers: Floats
+
+    def apply(self, X: Instances) -> Instances:
+        """Scale instances."""
+        if isinstance(self.scaling, RankScaling):
+            return self.scaling.apply(X)
+        return apply_scaling(X, self.scaling)
+
+
+def fit_spaces(X: Instances, scales: tuple[str | None, ...], center_rows: Integers) -> list[ScaledSpace]:
+    """Fit every scaling on training instances; the same instances are the centres in each."""
+    spaces = []
+    for name in scales:
+        scaling = rank_scaling(X) if name == "rank" else fit_scaling(X, name)
+        bare = ScaledSpace(name, scaling, np.empty((0, X.shape[1])))
+        centers: Any = bare.apply(X[center_rows])
+        spaces.append(bare._replace(centers=centers.toarray() if sp.issparse(centers) else centers))
+    return spaces
+
+
+def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[str, ...]:
+    """Return the views worth taking under a scaling.
+
+    Columns of a view are standardised, so range and moments look the same after "minmax" as after "standard" and
+    are taken there only where it is the one scaling, ``alone``.
+    Minimum, maximum and deviation of sparse features say little: there the mean alone is taken.
+    """
+    if sparse:
+        return ("mean", "nearest")
+    return ("nearest",) if scale == "minmax" and not alone else KINDS
+
+
+def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:
+    """Return one vector per bag.
+
+    "range": minimum and maximum of every feature; "moments": mean and deviation; "mean": the mean;
+    "nearest": the distance between the bag and every centre.
+    """
+    if kind == "range":
+        return np.hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
+    if kind == "nearest":
+        squares = backend.sq_distances(scaled, centers)
+        return np.sqrt(backend.bag_min(squares, offsets))
+    means = bag_means(scaled, offsets, backend)
+    if kind == "mean":
+        return means
+    squares = backend.bag_mean(np.square(scaled), offsets)
+    return np.hstack([means, np.sqrt(np.maximum(squares - means**2, 0))])
+
+
+def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:
+    """Return the mean of every feature over every bag; sparse stays sparse."""
+    if not sp.issparse(scaled):
+        return backend.bag_mean(scaled, offsets)
+    sizes = np.diff(offsets)
+    n_bags = len(sizes)
+    member = sp.csr_array(
+        (np.repeat(1 / sizes, sizes), np.arange(offsets[-1]), offsets), shape=(n_bags, int(offsets[-1]))
+    )
+    return sp.csr_array(member @ scaled)

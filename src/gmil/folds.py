@@ -1,0 +1,63 @@
+"""Which bag is tested in which fold, and the seed of every fit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Integers
+
+
+def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
+    """Return the test fold of every bag, (n_bags,)."""
+    splitter = cv
+    if isinstance(cv, (int, np.integer)):
+        _check_fold_count(int(cv), y)
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(int(cv), shuffle=True, random_state=seed)
+    folds = np.full(len(y), -1)
+    with warnings.catch_warnings():
+        # A class with fewer bags than folds leaves folds without it, which the measures allow for.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        for number, (_, test) in enumerate(check_cv(splitter).split(np.zeros(len(y)), y, groups)):
+            if (folds[test] >= 0).any():
+                _refuse_splitter("twice", int(np.asarray(test)[folds[test] >= 0][0]))
+            folds[test] = number
+    if (folds < 0).any():
+        _refuse_splitter("never", int((folds < 0).argmax()))
+    return folds
+
+
+def _refuse_splitter(how_often: str, bag: int) -> None:
+    msg = f"cv must test every bag exactly once, but bag {bag} is tested {how_often}. Use a number or a KFold."
+    raise BagValidationError(msg)
+
+
+def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
+    if n_folds < 2:
+        msg = f"cv must be at least 2 folds, got {n_folds}."
+        raise BagValidationError(msg)
+    classes, counts = np.unique(y, return_counts=True)
+    if len(classes) < 2:
+        msg = f"y holds one class only, {classes.tolist()[0]!r}; cross-validation needs bags of at least 2 classes."
+        raise BagValidationError(msg)
+    if counts.max() < n_folds or counts.min() < 2:
+        fewest = counts.argmin()
+        msg = (
+            f"cv={n_folds} folds are too many: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
+            "Every class needs 2 bags at least, and one of them as many as there are folds."
+        )
+        raise BagValidationError(msg)
+
+
+def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
+    """Return the seed of the estimator in one fold of one repeat."""
+    return int(np.random.SeedSequence(random_state, spawn_key=(repeat, fold)).generate_state(1)[0]) >> 1
