@@ -9,6 +9,7 @@ from gmil.cli.cv import cv
 from gmil.cli.data import data
 from gmil.cli.doctor import doctor
 from gmil.cli.model import fit, predict
+from gmil.cli.paper import paper
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,5 +18,5 @@ def main() -> None:
     """Learn from bags of instances: a label per bag, a score per instance."""
 
 
-for command in (cv, fit, predict, data, doctor):
+for command in (cv, fit, predict, data, doctor, paper):
     main.add_command(command)

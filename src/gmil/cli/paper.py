@@ -1,0 +1,259 @@
+"""``gmil paper table1 | table2 | figure7``: the paper's experiments, measured again."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from joblib import cpu_count
+
+from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
+from gmil.errors import SpecificationError
+from gmil.experiments import load_spec, measure, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmil.experiments import Spec
+
+_ROUNDS, _QUICK_ROUNDS = 5, 3
+"""How often figure 7 measures a time; its repeats are seeds, of which a time needs fewer."""
+_MARKS = {"better": "+", "worse": "-", "equivalent": "=", "undecided": "?"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line."""
+
+    spec: Spec
+    output: Path
+    jobs: int
+    retry_failed: bool
+
+
+@click.group()
+def paper() -> None:
+    """Measure the paper's tables and figures again, beside what it prints.
+
+    Finished folds are kept in the output folder: a run that was stopped goes on, and nothing is measured twice.
+    Times are the exception, they are measured anew in one go.
+    """
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(
+        [
+            click.option("--quick", is_flag=True, help="Fewer repeats and settings, and only data that is here."),
+            click.option("--repeats", type=int, help="How often to repeat with other folds and seeds."),
+            click.option("--methods", metavar="A,B,...", help="Only these methods."),
+            click.option("--jobs", type=int, help="Processes; by default all cores. Results do not depend on it."),
+            click.option(
+                "--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where rows and results go."
+            ),
+            click.option("--retry-failed", is_flag=True, help="Do again what failed before."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@paper.command()
+@_options
+def table1(**options: Any) -> None:
+    """Accuracy on five data sets: paper setting, tuned, published."""
+    from gmil.experiments import table1 as table
+    from gmil.experiments.plot_tables import draw_table1
+
+    with clear_errors():
+        asked = _request("table1", options)
+        summary = table.summarize(_run(asked))
+        _write(asked, summary, table.flat_rows(summary), draw_table1)
+        _print_table1(summary)
+        _finish(asked, summary)
+
+
+@paper.command()
+@_options
+def table2(**options: Any) -> None:
+    """Seconds of a whole 10-fold, all methods in one go."""
+    from gmil.experiments import table2 as table
+    from gmil.experiments.plot_tables import draw_table2
+
+    with clear_errors():
+        asked = _request("table2", options)
+        if options["jobs"] not in (None, 1):
+            say("Times are measured in one process; --jobs is not used.")
+        summary = table.summarize(asked.spec, _measure(asked))
+        _write(asked, summary, table.flat_rows(summary), draw_table2)
+        _print_table2(summary)
+        _finish(asked, summary)
+
+
+@paper.command()
+@_options
+def figure7(**options: Any) -> None:
+    """Accuracy over K, q and p on Musk2, the cost of the sample, time over K."""
+    from gmil.experiments import figure7 as figure
+    from gmil.experiments.plot_figure7 import draw_figure7
+
+    with clear_errors():
+        asked = _request("figure7", options)
+        results = _run(asked)
+        rounds = _QUICK_ROUNDS if asked.spec.is_quick else _ROUNDS
+        timed = dataclasses.replace(asked, spec=asked.spec.repeated(rounds))
+        summary = figure.summarize(results, _measure(timed))
+        _write(asked, summary, figure.flat_rows(summary), draw_figure7)
+        _print_figure7(summary)
+        _finish(asked, summary)
+
+
+def _request(name: str, options: dict[str, Any]) -> Request:
+    spec = load_spec(name)
+    if options["quick"]:
+        spec = spec.quickly()
+    if options["repeats"] is not None:
+        spec = spec.repeated(options["repeats"])
+    if options["methods"] is not None:
+        spec = spec.restricted([method.strip() for method in options["methods"].split(",")])
+    jobs = cpu_count() if options["jobs"] is None else options["jobs"]
+    if jobs == 0 or jobs < -1:
+        msg = f"--jobs must be a number of processes, or -1 for all cores, got {jobs}."
+        raise SpecificationError(msg)
+    return Request(spec, Path(options["output"]), jobs, options["retry_failed"])
+
+
+def _run(asked: Request) -> Any:
+    with Progress(f"{asked.spec.name}, fits") as progress:
+        return run(asked.spec, output=asked.output, jobs=asked.jobs, retry_failed=asked.retry_failed, progress=progress)
+
+
+def _measure(asked: Request) -> Any:
+    with Progress(f"{asked.spec.name}, timed runs") as progress:
+        return measure(asked.spec, output=asked.output, progress=progress)
+
+
+def _write(
+    asked: Request, summary: dict[str, Any], rows: list[dict[str, Any]], draw: Callable[..., list[Path]]
+) -> None:
+    from gmil.experiments.output import write_csv, write_json
+
+    stem = asked.output / f"{asked.spec.name}{'-quick' if asked.spec.is_quick else ''}"
+    write_json(summary, f"{stem}.json")
+    write_csv(rows, f"{stem}.csv")
+    draw(summary, stem)
+    say(f"{stem}.json, .csv, .png and .svg are written; the rows behind them are in {asked.output}.")
+
+
+def _finish(asked: Request, summary: dict[str, Any]) -> None:
+    """Say what a reader must know, and end with 1 where something failed."""
+    for note in summary["notes"]:
+        click.echo(f"* {note}")
+    for failure in summary["failures"]:
+        say(f"failed: {failure['method']} on {failure['dataset']}: {failure['reason']}")
+    if summary["failures"]:
+        retry = "" if asked.spec.name == "table2" else " --retry-failed does them again."
+        say(f"{len(summary['failures'])} runs failed and have no figures.{retry}")
+        sys.exit(FAILED)
+
+
+def _print_table1(summary: dict[str, Any]) -> None:
+    protocol = summary["protocol"]
+    header = ["method", "column", *summary["datasets"], "mean", "rank", "tuning s"]
+    rows = [
+        [
+            row["label"],
+            row["title"],
+            *(_accuracy(row["cells"].get(dataset)) for dataset in summary["datasets"]),
+            _percent(row["mean"]),
+            _number(row["average_rank"], ".2f"),
+            _number(row.get("tune_seconds"), ".1f"),
+        ]
+        for row in summary["rows"]
+    ]
+    tuned = protocol["tuned_repeats"] or protocol["repeats"]
+    title = (
+        f"{summary['title']}{' (quick)' if summary['quick'] else ''}; per cent (95 % interval); "
+        f"{protocol['repeats']} x {protocol['folds']}-fold; tuned {tuned} x, {protocol['inner_folds']} inner folds, "
+        f"at most {protocol['max_settings']} settings"
+    )
+    print_table(header, rows, title=title)
+    click.echo(
+        "Against GMIL in the same column (corrected resampled t-test, zone of 1 point): "
+        "+ better, - worse, = equivalent, ? undecided."
+    )
+
+
+def _accuracy(cell: dict[str, Any] | None) -> str:
+    if cell is None:
+        return "-"
+    if cell["accuracy"] is None:
+        return "failed"
+    text = _percent(cell["accuracy"])
+    if "interval" in cell:
+        text += f" ({_percent(cell['interval'][0])}-{_percent(cell['interval'][1])})"
+    if cell.get("against_gmil"):
+        text += f" {_MARKS[cell['against_gmil']['verdict']]}"
+    return text
+
+
+def _print_table2(summary: dict[str, Any]) -> None:
+    header = ["method", "", *summary["datasets"], "rank"]
+    rows = []
+    for row in summary["rows"]:
+        cells = [row["cells"][dataset] for dataset in summary["datasets"]]
+        if any(cell["rounds"] or cell["failure"] for cell in cells):
+            rank = _number(row["average_rank"], ".2f")
+            rows.append([row["label"], "measured", *(_seconds(cell) for cell in cells), rank])
+        rows.append([row["label"], "published", *(_published_seconds(cell) for cell in cells), ""])
+    title = f"{summary['title']}{' (quick)' if summary['quick'] else ''}; in brackets the ratio to GMIL"
+    print_table(header, rows, title=title)
+
+
+def _seconds(cell: dict[str, Any]) -> str:
+    if cell["failure"] is not None:
+        return "failed"
+    return _with_ratio(_number(cell["seconds"], ".3g"), cell["ratio"])
+
+
+def _published_seconds(cell: dict[str, Any]) -> str:
+    text = _number(cell["published"], ".1f")
+    return _with_ratio(f">{text}" if cell["gave_up"] else text, cell["published_ratio"])
+
+
+def _with_ratio(text: str, ratio: float | None) -> str:
+    return text if ratio is None else f"{text} ({ratio:.3g}x)"
+
+
+def _print_figure7(summary: dict[str, Any]) -> None:
+    header = ["sweep", "data set", "value", "accuracy", "spread", "95 % interval", "AUC", "seconds"]
+    rows = []
+    for curve in summary["curves"]:
+        for point in curve["points"]:
+            interval = [_percent(limit) for limit in point.get("interval") or []]
+            rows.append(
+                [
+                    curve["parameter"],
+                    curve["dataset"],
+                    "all" if point["value"] is None else str(point["value"]),
+                    "failed" if point["accuracy"] is None else _percent(point["accuracy"]),
+                    _percent(point.get("spread")),
+                    " - ".join(interval) or "-",
+                    _number(point.get("auc"), ".3f"),
+                    _number(point["seconds"], ".3g"),
+                ]
+            )
+    print_table(header, rows, title=f"{summary['title']}{' (quick)' if summary['quick'] else ''}")
+    for dataset, found in summary["controls"].items():
+        texts = [f"{name} {_percent(cell['accuracy'])}" for name, cell in found.items()]
+        click.echo(f"Controls on {dataset}: {', '.join(texts)}.")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None or value != value else format(value, form)

@@ -1,0 +1,95 @@
+"""A run that is killed at any moment goes on where it stopped, and ends with the rows of one that was not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gmil.experiments import parse_spec, run
+
+# It imports once and forks for every run, so that ten runs cost one start; it has one thread, so forking is safe.
+LAUNCHER = """
+import json, os, sys
+import pyarrow.parquet
+from gmil.experiments import parse_spec, run
+spec = parse_spec(json.loads(sys.argv[1]), "toy")
+print("ready", flush=True)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        run(spec, output=sys.argv[2])
+        os._exit(0)
+    print(pid, flush=True)
+    print(os.waitpid(pid, 0)[1], flush=True)
+"""
+FRESH = """
+import json, sys
+from gmil.experiments import parse_spec, run
+run(parse_spec(json.loads(sys.argv[1]), "toy"), output=sys.argv[2], jobs=2)
+"""
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+
+
+def n_rows(output):
+    return len(list((output / "rows").glob("[!.]*.parquet")))
+
+
+def wait_for_rows(output, wanted):
+    """Wait until so many jobs are done, so that every kill finds the run somewhere else."""
+    end = time.monotonic() + 60
+    while n_rows(output) < wanted and time.monotonic() < end:
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def larger(toy_document):
+    """Enough jobs that a kill finds some done and some not."""
+    toy_document["protocol"] |= {"repeats": 10, "tuned_repeats": 2}
+    return toy_document
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_ten_random_moments(larger, tmp_path, stable):
+    whole = run(parse_spec(larger, "toy"), output=tmp_path / "whole")
+    output = tmp_path / "killed"
+    command = [sys.executable, "-c", LAUNCHER, json.dumps(larger), str(output)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": {**os.environ, **ONE_THREAD}}
+    moments = random.Random(2012)
+    finished = [0]
+    with subprocess.Popen(command, **pipes) as launcher:
+        assert launcher.stdout.readline() == "ready\n"
+        for _ in range(10):
+            launcher.stdin.write("run\n")
+            launcher.stdin.flush()
+            pid = int(launcher.stdout.readline())
+            wait_for_rows(output, finished[-1] + moments.randint(0, 4))
+            time.sleep(moments.uniform(0, 0.03))
+            os.kill(pid, signal.SIGKILL)
+            assert int(launcher.stdout.readline()) == signal.SIGKILL
+            finished.append(n_rows(output))
+        launcher.stdin.close()
+    assert finished == sorted(finished)  # what is done stays done
+    assert 0 < finished[-1] < len(list((tmp_path / "whole" / "rows").iterdir()))
+    assert stable(run(parse_spec(larger, "toy"), output=output)) == stable(whole)
+    assert not list((output / "rows").glob(".*"))
+
+
+@pytest.mark.slow
+def test_killed_with_its_worker_processes(larger, tmp_path, stable):
+    whole = run(parse_spec(larger, "toy"), output=tmp_path / "whole")
+    output = tmp_path / "killed"
+    moments = random.Random(7)
+    for _ in range(10):
+        command = [sys.executable, "-c", FRESH, json.dumps(larger), str(output)]
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(1, 5))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert stable(run(parse_spec(larger, "toy"), output=output, jobs=2)) == stable(whole)

@@ -1,0 +1,214 @@
+"""Tables and figures: one summary each, complete, honest, and traceable to rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from gmil.experiments import (
+    figure7,
+    load_spec,
+    measure,
+    output,
+    parse_spec,
+    plot_figure7,
+    plot_tables,
+    published_accuracy,
+    published_seconds,
+    run,
+    table1,
+    table2,
+)
+from gmil.experiments.statistics import compare
+
+
+@pytest.fixture(scope="module")
+def musk(tmp_path_factory):
+    """Table 1 with one method and two columns on Musk1 and a generated set, in a folder."""
+    folder = tmp_path_factory.mktemp("musk")
+    document = {
+        "datasets": ["musk1"],
+        "controls": True,
+        "protocol": {"folds": 10, "repeats": 2, "tuned_repeats": 1, "inner_folds": 2, "max_settings": 2},
+        "method": [
+            {"name": "gmil", "label": "GMIL", "from_paper": True},
+            {"name": "apr", "label": "APR", "columns": []},
+            {"name": "dd", "label": "DD", "columns": []},
+        ],
+    }
+    return folder, run(parse_spec(document, "table1"), output=folder)
+
+
+def test_table1_has_the_columns_apart_and_controls_as_rows(musk):
+    _, results = musk
+    rows = table1.summarize(results)["rows"]
+    found = [(row["method"], row["column"]) for row in rows]
+    assert found == [
+        ("gmil", "paper"), ("gmil", "tuned"), ("gmil", "printed"), ("apr", "printed"), ("dd", "printed"),
+        ("dd", "corrected"), ("majority", "control"), ("bag-size", "control"),
+    ]  # fmt: skip
+    printed = {row["method"]: row["cells"]["musk1"]["accuracy"] for row in rows if row["column"] == "printed"}
+    assert printed == {name: published_accuracy(name, "musk1") / 100 for name in ("gmil", "apr", "dd")}
+
+
+def test_table1_leads_to_rows(musk):
+    folder, results = musk
+    summary = table1.summarize(results)
+    cell = summary["rows"][0]["cells"]["musk1"]
+    assert cell["accuracy"] == results.accuracy("musk1", "gmil", "paper")
+    assert cell["interval"][0] < cell["accuracy"] < cell["interval"][1]
+    assert len(cell["jobs"]) == cell["repeats"] == 2
+    assert all((folder / "rows" / f"{job}.parquet").exists() for job in cell["jobs"])
+
+
+def test_table1_compares_with_gmil_in_the_same_column(musk):
+    _, results = musk
+    rows = {(row["method"], row["column"]): row for row in table1.summarize(results)["rows"]}
+    found = rows["majority", "control"]["cells"]["musk1"]["against_gmil"]
+    expected = compare(
+        results.fold_accuracies("musk1", "majority", "paper"), results.fold_accuracies("musk1", "gmil", "paper")
+    )
+    assert (found["difference"], found["verdict"]) == (expected.difference, expected.verdict)
+    assert rows["gmil", "paper"]["cells"]["musk1"]["against_gmil"] is None
+    assert rows["gmil", "tuned"]["tune_seconds"] > 0
+
+
+def test_table1_ranks_where_there_is_something_to_rank(musk):
+    _, results = musk
+    ranks = {(row["method"], row["column"]): row["average_rank"] for row in table1.summarize(results)["rows"]}
+    assert ranks["apr", "printed"] == 1
+    assert ranks["gmil", "printed"] == 3
+    assert ranks["gmil", "paper"] is None
+    assert ranks["majority", "control"] is None
+
+
+def test_the_published_ranks_are_those_of_the_nine_complete_rows():
+    names = ["emdd", "mi-svm-instance", "mica", "annealed-svm", "ppmm", "mi-graph", "mi-crf", "gp-mil", "gmil"]
+    datasets = load_spec("table1").datasets
+    rows = list(table1._published_rows(load_spec("table1"), datasets))
+    table1._add_ranks(rows, datasets)
+    ranks = {row["method"]: row["average_rank"] for row in rows if row["average_rank"] is not None}
+    assert sorted(ranks) == sorted(names)
+    assert min(ranks, key=ranks.get) == "gp-mil"
+
+
+def test_table1_says_that_the_paper_is_not_reached_only_where_it_is_not(musk):
+    _, results = musk
+    summary = table1.summarize(results)
+    below = summary["rows"][0]["cells"]["musk1"]["interval"][1] < 0.85
+    assert any("are not reached by the method as it is printed: on musk1" in note for note in summary["notes"]) == below
+    assert any("states no scaling" in note for note in summary["notes"])
+    assert any("published figures only: " in note for note in summary["notes"])
+
+
+def test_summaries_are_json_and_csv(musk, tmp_path):
+    _, results = musk
+    summary = table1.summarize(results)
+    output.write_json({**summary, "gap": float("nan")}, tmp_path / "t.json")
+    read = json.loads((tmp_path / "t.json").read_text())
+    assert read["gap"] is None
+    assert read["rows"][0]["cells"] == summary["rows"][0]["cells"]
+    output.write_csv(table1.flat_rows(summary), tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 8
+    assert float(lines[0]["accuracy"]) == summary["rows"][0]["cells"]["musk1"]["accuracy"]
+    assert lines[0]["jobs"].split() == summary["rows"][0]["cells"]["musk1"]["jobs"]
+
+
+def test_table1_is_drawn_the_same_twice(musk, tmp_path):
+    _, results = musk
+    summary = table1.summarize(results)
+    png, svg = plot_tables.draw_table1(summary, tmp_path / "t")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    text = svg.read_text()
+    assert "Musk1" in text
+    assert "majority class" in text
+    assert plot_tables.draw_table1(summary, tmp_path / "u")[1].read_text() == text
+
+
+def test_a_failed_cell_has_its_reason_and_no_figure(tmp_path, toy_document):
+    toy_document["method"][0]["per_dataset"] = {"hard": {"n_clusters": 10_000}}
+    toy_document["method"][0]["columns"] = ["paper"]
+    summary = table1.summarize(run(parse_spec(toy_document, "toy"), output=tmp_path))
+    cells = summary["rows"][0]["cells"]
+    assert cells["hard"]["accuracy"] is None
+    assert "n_clusters=10000" in cells["hard"]["failure"]
+    assert summary["rows"][0]["mean"] is None
+    assert len(summary["failures"]) == 3
+    assert plot_tables.draw_table1(summary, tmp_path / "t")
+
+
+@pytest.fixture
+def timed_document(toy_document):
+    toy_document["protocol"] = {"folds": 3, "repeats": 2}
+    toy_document["method"] = [
+        {"name": "gmil", "label": "GMIL", "columns": ["paper"], "params": {"n_clusters": 5}},
+        {"name": "dd", "label": "DD", "columns": []},
+    ]
+    return toy_document
+
+
+def test_times_are_measured_in_turn_and_anew(timed_document, tmp_path):
+    spec = parse_spec(timed_document, "table2")
+    first, second = measure(spec, output=tmp_path), measure(spec, output=tmp_path)
+    assert first.file != second.file
+    assert len(list((tmp_path / "timings").iterdir())) == 2
+    turns = [(row["round"], row["dataset"]) for row in first.rows]
+    assert [round_ for round_, _ in turns] == [0, 0, 1, 1]
+    assert len(set(turns)) == 4
+    assert all(row["threads"] == 1 and row["seconds"] > 0 for row in first.rows)
+    assert all(0 < row["cpu_seconds"] <= row["seconds"] + 0.05 for row in first.rows + second.rows)
+    assert first.median("easy", "gmil", "paper") != second.median("easy", "gmil", "paper")
+
+
+def test_table2_has_ratios_and_published_seconds(timed_document, tmp_path):
+    timed_document["datasets"] = ["musk1"]
+    del timed_document["generated"]
+    spec = parse_spec(timed_document, "table2")
+    summary = table2.summarize(spec, measure(spec, output=tmp_path))
+    ours, dd = (row["cells"]["musk1"] for row in summary["rows"])
+    assert (ours["ratio"], ours["published_ratio"], ours["published"]) == (1, 1, 1.7)
+    assert (dd["seconds"], dd["published"], dd["gave_up"]) == (None, 1725.9, False)
+    assert dd["published_ratio"] == pytest.approx(1725.9 / 1.7)
+    assert published_seconds("dd", "musk2") == (3600, True)
+    assert (tmp_path / summary["rows_file"]).exists()
+    assert "1 thread" in summary["notes"][0]
+    assert plot_tables.draw_table2(summary, tmp_path / "t")
+    assert len(table2.flat_rows(summary)) == 2
+
+
+def test_a_method_that_fails_while_timed_is_tried_once_and_named(timed_document, tmp_path):
+    timed_document["method"][0]["params"] = {"n_clusters": 10_000}
+    spec = parse_spec(timed_document, "table2")
+    timings = measure(spec, output=tmp_path)
+    assert [row["status"] for row in timings.rows] == ["failed", "failed"]
+    summary = table2.summarize(spec, timings)
+    assert summary["rows"][0]["cells"]["easy"]["failure"].startswith("BagValidationError")
+    assert len(summary["failures"]) == 2
+
+
+def test_figure7_has_curves_with_spread_and_times(toy_document, tmp_path):
+    toy_document["method"] = []
+    shared = {"method": "gmil", "datasets": ["easy"]}
+    toy_document["sweep"] = [
+        {"name": "clusters", "title": "K", "parameter": "n_clusters", "values": [4, 8], "timed": True, **shared},
+        {"name": "negative", "parameter": "n_negative", "values": [0, 2], **shared},
+        {"name": "sample", "parameter": "sample_size", "values": [50, "none"], "timed": True, **shared},
+    ]
+    spec = parse_spec(toy_document, "figure7")
+    summary = figure7.summarize(run(spec, output=tmp_path), measure(spec.repeated(1), output=tmp_path))
+    curves = {curve["name"]: curve["points"] for curve in summary["curves"]}
+    assert [point["value"] for point in curves["sample"]] == [50, None]
+    point = curves["clusters"][0]
+    assert point["least"] <= point["accuracy"] <= point["largest"]
+    assert (point["seeds"], len(point["jobs"])) == (3, 3)
+    assert point["seconds"] > 0
+    assert curves["negative"][0]["seconds"] is None
+    assert set(summary["controls"]["easy"]) == {"majority", "bag-size"}
+    assert [line["value"] for line in figure7.flat_rows(summary)][-1] == "all"
+    png, svg = plot_figure7.draw_figure7(summary, tmp_path / "f")
+    assert png.exists()
+    assert "accuracy, %" in svg.read_text()
