@@ -1,0 +1,309 @@
+"""WeightedGMIL: closed forms against refitting, instance scores against leaving instances out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+import gmil
+from gmil import Bags, BagValidationError, WeightedGMIL
+from gmil.classifiers.weighted.instances import features_without
+from gmil.classifiers.weighted.model import fit_candidate, refit_on_points, similarity
+from gmil.classifiers.weighted.ridge import PENALTIES, calibrate, center_kernel, center_rows, fit_ridge, stack
+from gmil.classifiers.weighted.views import bag_features
+from gmil.engine import resolve
+from gmil.scaling import rank_scaling
+
+BACKEND = resolve("numpy")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return gmil.make_bags(60, n_features=4, separation=5, random_state=1, return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return WeightedGMIL(40, random_state=0).fit(*data)
+
+
+# ------------------------------------------------------------------ ridge
+
+
+def random_problem(seed, n=12):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 3))
+    kernel = np.exp(-np.abs(points[:, None] - points).sum(axis=2))
+    return kernel, rng.choice([-1.0, 1.0], size=(n, 2)), rng.uniform(0.5, 2.0, size=n), rng
+
+
+def plain_ridge(kernel, targets, weights, penalty, rows):
+    """Solve for f = K a + b on some rows: weighted squares plus penalty times the norm of f, b free."""
+    k, t, w = kernel[np.ix_(rows, rows)], targets[rows], np.diag(weights[rows])
+    n = len(rows)
+    system = np.block(
+        [[w @ k + penalty * np.eye(n), w @ np.ones((n, 1))], [np.ones((1, n)) @ w @ k, np.array([[w.sum()]])]]
+    )
+    solution = np.linalg.solve(system, np.vstack([w @ t, np.ones((1, n)) @ w @ t]))
+    return lambda new: kernel[np.ix_(new, rows)] @ solution[:n] + solution[n]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.booleans())
+def test_what_is_left_out_in_closed_form_is_what_refitting_predicts(seed, grouped):
+    kernel, targets, weights, rng = random_problem(seed)
+    groups = rng.permutation(np.arange(12) % 4) if grouped else np.arange(12)
+    centred, centering = center_kernel(kernel, weights)
+    fit = fit_ridge(centred, targets, weights, groups if grouped else None)
+    for target in range(2):
+        for group in np.unique(groups):
+            held_out, rest = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
+            refit = plain_ridge(kernel, targets, weights, fit.penalties[target] * centering.trace, rest)
+            np.testing.assert_allclose(fit.left_out[held_out, target], refit(held_out)[:, target], atol=1e-6)
+    errors = (weights / weights.sum()) @ (targets - fit.left_out) ** 2
+    np.testing.assert_allclose(fit.errors, errors, rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6))
+def test_coefficients_predict_as_a_plain_ridge_does(seed):
+    kernel, targets, weights, _ = random_problem(seed, n=15)
+    train, new = np.arange(12), np.arange(12, 15)
+    centred, centering = center_kernel(kernel[:12, :12], weights[:12])
+    fit = fit_ridge(centred, targets[:12], weights[:12])
+    rows = center_rows(kernel[12:, :12], centering, weights[:12])
+    found = rows @ fit.coefficients + fit.intercepts
+    for target in range(2):
+        plain = plain_ridge(kernel, targets, weights, fit.penalties[target] * centering.trace, train)
+        np.testing.assert_allclose(found[:, target], plain(new)[:, target], atol=1e-6)
+
+
+def test_the_penalty_is_the_one_with_the_least_error():
+    kernel, targets, weights, _ = random_problem(3)
+    centred, _ = center_kernel(kernel, weights)
+    fit = fit_ridge(centred, targets, weights)
+    assert set(np.round(fit.penalties / weights.sum(), 12)) <= set(np.round(PENALTIES, 12))
+
+
+def test_stacking_prefers_the_view_that_is_right_and_never_subtracts():
+    rng = np.random.default_rng(0)
+    target = rng.choice([-1.0, 1.0], size=200)
+    views = np.column_stack([target + rng.normal(0, 0.5, 200), rng.normal(size=200), -target])
+    weights = stack(views, target, np.ones(200))
+    assert (weights >= 0).all()
+    assert weights[0] > 5 * weights[1]
+    assert weights[2] == 0
+
+
+def test_calibration_gives_log_odds():
+    rng = np.random.default_rng(0)
+    odds = rng.normal(0, 2, 20_000)
+    positive = rng.random(20_000) < 1 / (1 + np.exp(-odds))
+    slope, shift = calibrate((odds - 0.7) / 3, positive, np.ones(20_000))
+    assert slope == pytest.approx(3, rel=0.1)
+    assert shift == pytest.approx(0.7, abs=0.1)
+    slope, _ = calibrate(np.array([-1.0, -1.0, 1.0, 1.0]), np.array([False, False, True, True]), np.ones(4))
+    assert 0 < slope < 10
+
+
+def test_a_view_on_all_points_is_the_exact_view(data):
+    bags, y = data
+    features = bag_features(bags.instances, bags.offsets, "moments", np.empty((0, 4)), BACKEND)
+    targets = np.where(y == 1, 1.0, -1.0)[:, None]
+    exact = fit_candidate(0, "moments", features, targets, np.ones(60), None, BACKEND, linear=False)
+    view, intercepts = refit_on_points(exact, features, targets, np.ones(60), np.arange(60), BACKEND, 1.0)
+    one = exact.view.votes(features, BACKEND) + exact.intercepts
+    np.testing.assert_allclose(view.votes(features, BACKEND) + intercepts, one, atol=1e-4)
+
+
+# ------------------------------------------------------------------ views
+
+
+def test_ranks_are_between_zero_and_one_and_know_ties():
+    X = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 5.0]])
+    ranks = rank_scaling(X).apply(np.array([[0.0, 1.0], [2.0, 9.0], [2.5, 3.0]]))
+    np.testing.assert_allclose(ranks, [[0, 1.5 / 4], [2 / 4, 1], [3 / 4, 3 / 4]])
+    many = np.random.default_rng(0).normal(size=(10_000, 1))
+    thinned = rank_scaling(many).apply(many)
+    true = np.argsort(np.argsort(many[:, 0])) / 10_000
+    assert np.abs(thinned[:, 0] - true).max() < 2e-3
+
+
+def test_bag_features_by_hand():
+    scaled = np.array([[0.0, 4.0], [2.0, 0.0], [5.0, 5.0]])
+    offsets, centers = np.array([0, 2, 3]), np.array([[0.0, 0.0]])
+    one = {kind: bag_features(scaled, offsets, kind, centers, BACKEND)[0] for kind in ("range", "moments", "nearest")}
+    assert one["range"].tolist() == [0, 0, 2, 4]
+    assert one["moments"].tolist() == [1, 2, 1, 2]
+    assert one["nearest"].tolist() == [2]
+
+
+@pytest.mark.parametrize("kind", ["range", "moments", "nearest"])
+@pytest.mark.parametrize("backend", gmil.engine.available_backends())
+def test_features_without_an_instance_are_those_of_the_smaller_bag(kind, backend):
+    rng = np.random.default_rng(0)
+    engine = resolve(backend)
+    bags = Bags.from_list([rng.normal(size=(n, 3)) for n in (2, 5, 3)])
+    centers = rng.normal(size=(4, 3))
+    found = features_without(bags.instances, bags.offsets, kind, centers, engine)
+    for i, bag in enumerate(bags):
+        for j in range(len(bag)):
+            rest = np.delete(bag, j, axis=0)
+            expected = bag_features(rest, np.array([0, len(rest)]), kind, centers, engine)[0]
+            np.testing.assert_allclose(found[bags.offsets[i] + j], expected, atol=1e-6)
+
+
+def test_similarity_is_one_for_the_same_bag():
+    rows = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
+    kernel = similarity(rows, rows, 2.0, BACKEND)
+    np.testing.assert_array_equal(np.diag(kernel), 1)
+    assert kernel[0, 1] == pytest.approx(np.exp(-np.abs(rows[0] - rows[1]).sum() / 2.0), rel=1e-6)
+
+
+# ------------------------------------------------------------------ the classifier
+
+
+def test_it_learns_what_gmil_learns_and_more(data):
+    bags, y = data
+    assert gmil.cross_validate(WeightedGMIL(), bags, y, cv=5).accuracy() > 0.85
+
+
+def test_decisions_are_log_odds(model, data):
+    bags, _ = data
+    decisions = model.decision_function(bags)
+    np.testing.assert_allclose(model.predict_proba(bags)[:, 1], 1 / (1 + np.exp(-decisions)))
+    assert ((decisions > 0) == (model.predict(bags) == 1)).all()
+
+
+def test_the_effect_of_an_instance_is_what_its_absence_changes(model, data):
+    bags, _ = data
+    some = bags[:4]
+    effects = model.score_instances(some)
+    whole = model.decision_function(some)
+    for i, bag in enumerate(some):
+        for j in range(len(bag)):
+            rest = model.decision_function([np.delete(bag, j, axis=0)])[0]
+            assert effects[some.offsets[i] + j] == pytest.approx(whole[i] - rest, abs=1e-4)
+    single = bags[0][:1]
+    assert model.score_instances([single])[0] == pytest.approx(
+        model.decision_function([single])[0] - model.intercepts_[0], abs=1e-6
+    )
+
+
+def test_an_instance_alone_is_a_bag_of_one(model, data):
+    bags, _ = data
+    alone = model.score_instances(bags[:3], kind="alone")
+    np.testing.assert_allclose(alone, model.decision_function([row[None] for row in bags[:3].instances]), atol=1e-6)
+
+
+def test_effects_find_the_witnesses():
+    bunch = gmil.make_bags(80, n_features=4, separation=6, witness_rate=0.15, random_state=3)
+    model = WeightedGMIL(random_state=0).fit(bunch.bags, bunch.y)
+    scores, offsets = model.score_instances(bunch.bags), bunch.bags.offsets
+    found = []
+    for i in range(len(bunch.bags)):
+        inside = slice(offsets[i], offsets[i + 1])
+        if 0 < bunch.instance_y[inside].sum() < bunch.bags.sizes[i]:
+            found.append(roc_auc_score(bunch.instance_y[inside], scores[inside]))
+    assert np.mean(found) > 0.85
+
+
+def test_shares_of_the_linear_vote_add_up(data):
+    bags, y = data
+    model = WeightedGMIL(30, vote="linear", random_state=0).fit(bags, y)
+    shares = model.score_instances(bags, kind="share")
+    sums = np.add.reduceat(shares, bags.offsets[:-1])
+    np.testing.assert_allclose(sums + model.intercepts_[0], model.decision_function(bags), atol=1e-6)
+    assert (model.predict(bags) == y).mean() > 0.8
+    with pytest.raises(BagValidationError, match="Shares add up for the linear vote only"):
+        WeightedGMIL(30, random_state=0).fit(bags, y).score_instances(bags, kind="share")
+
+
+def test_several_labels_at_once_are_the_same_as_one_by_one(data):
+    bags, y = data
+    other = (bags.sizes > np.median(bags.sizes)).astype(int)
+    both = WeightedGMIL(30, random_state=0).fit(bags, np.column_stack([y, other]))
+    assert both.predict(bags).shape == (60, 2)
+    assert both.predict_proba(bags).shape == (60, 2)
+    for column, labels in enumerate((y, other)):
+        alone = WeightedGMIL(30, random_state=0).fit(bags, labels)
+        np.testing.assert_allclose(both.decision_function(bags)[:, column], alone.decision_function(bags), atol=1e-6)
+    with pytest.raises(BagValidationError, match="class_weight is not for indicator labels"):
+        WeightedGMIL(class_weight="balanced").fit(bags, np.column_stack([y, other]))
+
+
+def test_groups_are_left_out_together():
+    # Bags of a group are copies: left out one by one they predict each other, left out together they cannot.
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 4)
+    y = np.repeat(rng.permutation(12) % 2, 4)
+    bags = Bags.from_list([rng.normal(size=(3, 5)) for _ in range(12) for _ in range(4)])
+    copies = bags.with_instances(np.repeat(rng.normal(size=(12, 3, 5)), 4, axis=0).reshape(-1, 5))
+    deceived = WeightedGMIL(random_state=0).fit(copies, y)
+    careful = WeightedGMIL(random_state=0).fit(copies, y, groups=groups)
+    assert np.abs(deceived.decision_function(copies)).mean() > 2 * np.abs(careful.decision_function(copies)).mean()
+    with pytest.raises(BagValidationError, match="groups must name at least 2 groups"):
+        WeightedGMIL().fit(copies, y, groups=np.zeros(48))
+
+
+def test_class_weights_move_the_threshold(data):
+    bags, y = data
+    few = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:6]])
+    plain = WeightedGMIL(random_state=0).fit(bags[few], y[few])
+    balanced = WeightedGMIL(class_weight="balanced", random_state=0).fit(bags[few], y[few])
+    assert balanced.predict(bags).sum() > plain.predict(bags).sum()
+
+
+def test_many_bags_are_fitted_on_points():
+    bags, y = gmil.make_bags(400, n_features=4, separation=5, random_state=5, return_X_y=True)
+    exact = WeightedGMIL(60, random_state=0).fit(bags[:300], y[:300])
+    points = WeightedGMIL(60, max_bags=100, n_points=60, random_state=0).fit(bags[:300], y[:300])
+    assert max(len(view["points"]) for view in points.views_) == 60
+    assert points.score(bags[300:], y[300:]) > exact.score(bags[300:], y[300:]) - 0.06
+    linear = WeightedGMIL(60, vote="linear", max_bags=100, random_state=0).fit(bags[:300], y[:300])
+    assert linear.score(bags[300:], y[300:]) > 0.75
+
+
+@pytest.mark.parametrize("centers", ["random", "k-means", "ranked"])
+def test_codebooks(data, centers):
+    bags, y = data
+    model = WeightedGMIL(20, centers=centers, random_state=0).fit(bags, y)
+    assert {len(space["centers"]) for space in model.spaces_} == {20}
+    assert (model.predict(bags) == y).mean() > 0.85
+
+
+def test_unfamiliar_bags_are_told_apart(model, data):
+    bags, _ = data
+    assert model.unfamiliar(bags).mean() < 0.1
+    assert model.unfamiliar(bags.with_instances(bags.instances + 1000)).all()
+
+
+def test_view_weights_name_every_view(model):
+    names = [(view["scale"], view["kind"]) for view in model.view_weights_]
+    assert len(names) == len(set(names)) == 16
+    assert all((view["weights"] >= 0).all() for view in model.view_weights_)
+    assert len(model.views_) == sum(view["weights"].any() for view in model.view_weights_)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"scales": ["z"]}, r"scales must be some of .* got \['z'\]"),
+        ({"views": ["median"]}, r"views must be some of .* got \['median'\]"),
+        ({"views": []}, "views must be some of"),
+        ({"vote": "forest"}, "'vote' parameter of WeightedGMIL must be"),
+        ({"n_centers": 0}, "'n_centers' parameter of WeightedGMIL must be"),
+        ({"pos_label": 7}, "pos_label=7 is not a class of y"),
+    ],
+)
+def test_wrong_parameters(data, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        WeightedGMIL(**parameters).fit(*data)
+
+
+def test_wrong_kind_of_score(model, data):
+    with pytest.raises(BagValidationError, match="kind must be 'effect', 'alone' or 'share', got 'all'"):
+        model.score_instances(data[0], kind="all")
