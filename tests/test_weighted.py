@@ -113,7 +113,7 @@ def test_a_view_on_all_points_is_the_exact_view(data):
     bags, y = data
     features = bag_features(bags.instances, bags.offsets, "moments", np.empty((0, 4)), BACKEND)
     targets = np.where(y == 1, 1.0, -1.0)[:, None]
-    exact = fit_candidate(0, "moments", features, targets, np.ones(60), None, BACKEND, linear=False)
+    exact = fit_candidate(0, "moments", features, "laplacian", targets, np.ones(60), None, BACKEND)
     view, intercepts = refit_on_points(exact, features, targets, np.ones(60), np.arange(60), BACKEND, 1.0)
     one = exact.view.votes(features, BACKEND) + exact.intercepts
     np.testing.assert_allclose(view.votes(features, BACKEND) + intercepts, one, atol=1e-4)
@@ -158,7 +158,7 @@ def test_features_without_an_instance_are_those_of_the_smaller_bag(kind, backend
 
 def test_similarity_is_one_for_the_same_bag():
     rows = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
-    kernel = similarity(rows, rows, 2.0, BACKEND)
+    kernel = similarity(rows, rows, "laplacian", 2.0, BACKEND)
     np.testing.assert_array_equal(np.diag(kernel), 1)
     assert kernel[0, 1] == pytest.approx(np.exp(-np.abs(rows[0] - rows[1]).sum() / 2.0), rel=1e-6)
 
@@ -282,8 +282,8 @@ def test_unfamiliar_bags_are_told_apart(model, data):
 
 
 def test_view_weights_name_every_view(model):
-    names = [(view["scale"], view["kind"]) for view in model.view_weights_]
-    assert len(names) == len(set(names)) == 16
+    names = [(view["scale"], view["kind"], view["kernel"]) for view in model.view_weights_]
+    assert len(names) == len(set(names)) == 32
     assert all((view["weights"] >= 0).all() for view in model.view_weights_)
     assert len(model.views_) == sum(view["weights"].any() for view in model.view_weights_)
 

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 CENTERS = ("random", "k-means", "ranked")
 _MOST_CLUSTERED = 10_000
+_AUTOMATIC = (200, 500)
 
 
 def choose_centers(
     bags: Bags,
     scales: tuple[str | None, ...],
-    n_centers: int,
+    n_centers: int | str,
     how: str,
     positive: Booleans,
     *,
@@ -33,6 +34,8 @@ def choose_centers(
 
     Random centres are the same instances in all scalings; clusters are learnt in each.
     """
+    if isinstance(n_centers, str):
+        n_centers = int(np.clip(bags.n_instances // 100, *_AUTOMATIC))
     n_centers = min(n_centers, bags.n_instances)
     rows = np.sort(generator.choice(bags.n_instances, n_centers, replace=False))
     spaces = fit_spaces(bags.instances, scales, rows)

@@ -19,6 +19,7 @@ from gmil.classifiers.settings import make_generator
 from gmil.classifiers.weighted.centers import CENTERS, choose_centers
 from gmil.classifiers.weighted.fitting import FittedViews, fit_views
 from gmil.classifiers.weighted.instances import instance_scores
+from gmil.classifiers.weighted.model import KERNELS
 from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
@@ -36,14 +37,16 @@ class WeightedGMIL(BagClassifier):
     """Bags seen from several sides, every side with a learned say: the right choice to begin with.
 
     A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
-    (mean and deviation) and its distances to a codebook of centres. Each description is a view; on each a kernel
-    ridge regression is fitted, its penalty chosen by leaving out every bag in closed form. The views are added up
+    (mean and deviation) and its distances to a codebook of centres. Each description with a Laplacian or a Gaussian
+    kernel is a view; on each a kernel ridge regression is fitted, its penalty chosen by leaving out every bag in
+    closed form. The views are added up
     with weights, none negative, that predict best what was left out. Nothing has to be chosen by hand.
 
     Parameters
     ----------
-    n_centers : int, default=200
-        The size of the codebook; at most the number of training instances.
+    n_centers : int or "auto", default="auto"
+        The size of the codebook. "auto" is a hundredth of the training instances, but at least 200 and at most 500;
+        never more than there are instances.
     vote : {"kernel", "linear"}, default="kernel"
         How a view decides: by similarity to the training bags, or by one weight per centre. The linear vote uses
         the distances to the centres alone and is additive over centres; it is less accurate.
@@ -74,7 +77,7 @@ class WeightedGMIL(BagClassifier):
     Attributes
     ----------
     view_weights_ : list of dict
-        ``scale``, ``kind`` and the ``weights`` of every view, (n_problems,), those with no say included.
+        ``scale``, ``kind``, ``kernel`` and the ``weights`` of every view, (n_problems,), those with no say included.
     views_ : list of dict
         The views that have a say, as arrays.
     spaces_ : list of dict
@@ -103,7 +106,7 @@ class WeightedGMIL(BagClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_centers": [Interval(Integral, 1, None, closed="left")],
+        "n_centers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vote": [StrOptions({"kernel", "linear"})],
         "scales": [StrOptions({"auto"}), list, tuple],
         "views": [list, tuple],
@@ -119,7 +122,7 @@ class WeightedGMIL(BagClassifier):
 
     def __init__(
         self,
-        n_centers: int = 200,
+        n_centers: int | str = "auto",
         *,
         vote: str = "kernel",
         scales: Any = "auto",
@@ -175,7 +178,7 @@ class WeightedGMIL(BagClassifier):
             positive,
             weights,
             groups,
-            linear=self.vote == "linear",
+            kernels=("linear",) if self.vote == "linear" else KERNELS,
             max_bags=self.max_bags,
             n_points=self.n_points,
             backend=backend,

@@ -85,7 +85,7 @@ def fit_views(
     weights: Floats,
     groups: Integers | None,
     *,
-    linear: bool,
+    kernels: tuple[str, ...],
     max_bags: int,
     n_points: int,
     backend: Backend,
@@ -102,16 +102,16 @@ def fit_views(
     targets = np.where(positive, 1.0, -1.0)
     some_groups = None if groups is None else groups[part]
 
-    def fit(view: tuple[int, str, Floats]) -> Candidate:
-        return fit_candidate(*view, targets[part], weights[part], some_groups, one_thread, linear=linear)
+    def fit(view: tuple[int, str, Floats, str]) -> Candidate:
+        return fit_candidate(*view, targets[part], weights[part], some_groups, one_thread)
 
     # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
     one_thread = resolve(backend.name, 1)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(backend.n_threads) as pool:
-        candidates = list(pool.map(fit, _views_of(some, spaces, kinds, backend, linear=linear)))
+        candidates = list(pool.map(fit, _views_of(some, spaces, kinds, kernels, backend)))
         shares, slopes, shifts = _weigh(candidates, targets[part], weights[part])
     summary = [
-        {"scale": spaces[c.view.space].name, "kind": c.view.kind, "weights": shares[i]}
+        {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": shares[i]}
         for i, c in enumerate(candidates)
     ]
     chosen = [i for i in range(len(candidates)) if shares[i].any()]
@@ -142,18 +142,21 @@ def _sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gene
 
 
 def _views_of(
-    bags: Bags, spaces: list[ScaledSpace], kinds: tuple[str, ...], backend: Backend, *, linear: bool
-) -> Iterator[tuple[int, str, Floats]]:
-    """Yield the number of the scaling, the kind and the vectors of every view of bags."""
+    bags: Bags, spaces: list[ScaledSpace], kinds: tuple[str, ...], kernels: tuple[str, ...], backend: Backend
+) -> Iterator[tuple[int, str, Floats, str]]:
+    """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
     sparse = sp.issparse(bags.instances)
     for i, space in enumerate(spaces):
         worth = kinds_of(space.name, sparse=sparse, alone=len(spaces) == 1)
-        wanted = ("nearest",) if linear else tuple(kind for kind in worth if kind in kinds or kind == "mean")
+        wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k == "mean")
         if not wanted:
             continue
         scaled = space.apply(bags.instances)
         for kind in wanted:
-            yield i, kind, bag_features(scaled, bags.offsets, kind, space.centers, backend)
+            features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
+            for kernel in kernels:
+                if not (sp.issparse(features) and kernel == "gaussian"):
+                    yield i, kind, features, kernel
 
 
 def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:

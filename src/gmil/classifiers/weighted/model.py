@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
 
+KERNELS = ("laplacian", "gaussian")
+
+
 class View(NamedTuple):
     """One look at bags: their vectors, standardised, compared with points (or weighed, where there are none)."""
 
@@ -22,6 +25,7 @@ class View(NamedTuple):
     kind: str
     shift: Floats | None  # (n_columns,)
     divisor: Floats | None  # (n_columns,)
+    kernel: str
     points: Floats | None  # (n_points, n_columns); None for a linear vote
     width: float
     coefficients: Floats  # (n_points, n_problems), or (n_columns, n_problems) for a linear vote
@@ -37,16 +41,18 @@ class View(NamedTuple):
         columns = self.standardised(features)
         if self.points is None:
             return np.asarray(columns, dtype=np.float64) @ self.coefficients
-        return similarity(columns, self.points, self.width, backend) @ self.coefficients
+        return similarity(columns, self.points, self.kernel, self.width, backend) @ self.coefficients
 
 
-def similarity(one: Floats, other: Floats, width: float, backend: Backend) -> Floats:
-    """Return the Laplacian kernel ``exp(-|x - y|_1 / width)``, in double precision."""
-    return np.exp(l1_distances(one, other, backend).astype(np.float64) / -width)
+def similarity(one: Floats, other: Floats, kernel: str, width: float, backend: Backend) -> Floats:
+    """Return ``exp(-distance / width)`` in double precision; see `dissimilarity` for the distance."""
+    return np.exp(dissimilarity(one, other, kernel, backend).astype(np.float64) / -width)
 
 
-def l1_distances(one: Floats, other: Floats, backend: Backend) -> Floats:
-    """Return sums of absolute differences, for dense and for sparse rows."""
+def dissimilarity(one: Floats, other: Floats, kernel: str, backend: Backend) -> Floats:
+    """Return sums of absolute differences ("laplacian") or squared distances ("gaussian") between rows."""
+    if kernel == "gaussian":
+        return backend.sq_distances(one, other)
     if sp.issparse(one):
         return np.asarray(pairwise_distances(_short_indices(one), _short_indices(other), metric="manhattan"))
     return backend.l1_distances(one, other)
@@ -73,12 +79,11 @@ def fit_candidate(
     space: int,
     kind: str,
     features: Floats,
+    kernel: str,
     targets: Floats,
     weights: Floats,
     groups: Integers | None,
     backend: Backend,
-    *,
-    linear: bool,
 ) -> Candidate:
     """Fit one view on training bags.
 
@@ -88,31 +93,31 @@ def fit_candidate(
         The number of the scaling.
     kind : str
     features : array of shape (n_bags, n_columns)
+    kernel : {"laplacian", "gaussian", "linear"}
+        "linear" is a weight per column.
     targets : array of shape (n_bags, n_problems)
         1 and -1.
     weights : array of shape (n_bags,)
     groups : array of shape (n_bags,), optional
     backend : Backend
-    linear : bool
-        A weight per column instead of a kernel.
     """
-    view = View(space, kind, *_column_units(features), None, 1.0, np.empty((0, 0)))
+    view = View(space, kind, *_column_units(features), kernel, None, 1.0, np.empty((0, 0)))
     columns = view.standardised(features)
-    if linear:
-        kernel = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
+    if kernel == "linear":
+        values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
     else:
-        distances = l1_distances(columns, columns, backend)
+        distances = dissimilarity(columns, columns, kernel, backend)
         width = median_width(distances)
         view = view._replace(points=columns, width=width)
-        kernel = np.exp(distances.astype(np.float64) / -width)
-    centred, centering = center_kernel(kernel, weights)
+        values = np.exp(distances.astype(np.float64) / -width)
+    centred, centering = center_kernel(values, weights)
     fit = fit_ridge(centred, targets, weights, groups)
     # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
     total = fit.coefficients.sum(axis=0)
     shares = weights / weights.sum()
     coefficients = (fit.coefficients - shares[:, None] * total) / centering.trace
     constant = (centering.grand_mean * total - centering.means @ fit.coefficients) / centering.trace
-    if linear:
+    if kernel == "linear":
         coefficients = np.asarray(columns, dtype=np.float64).T @ coefficients
     return Candidate(
         view._replace(coefficients=coefficients),
@@ -172,8 +177,8 @@ def refit_on_points(
         penalty_matrix: Floats = np.eye(columns.shape[1])
     else:
         points = columns[rows]
-        design = similarity(columns, points, view.width, backend)
-        penalty_matrix = similarity(points, points, view.width, backend)
+        design = similarity(columns, points, view.kernel, view.width, backend)
+        penalty_matrix = similarity(points, points, view.kernel, view.width, backend)
         view = view._replace(points=points)
     means, goals = shares @ design, shares @ targets
     centred = design - means
