@@ -1,0 +1,111 @@
+"""Build the compiled kernels.
+
+The rest of the package is described in ``pyproject.toml``. Where there is no compiler the extension is left out, the
+install succeeds, and the NumPy reference runs.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
+
+NATIVE = Path("src/gmil/engine/native")
+COMMON = ["dispatch", "empty", "histograms", "memory", "threads", "variant_baseline"]
+
+# Instructions that one file alone may use; the choice between the files is made at run time.
+VARIANTS = {
+    "variant_avx2": ["-mavx2", "-mfma"],
+    "variant_avx512": ["-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mavx2", "-mfma"],
+}
+
+UNIX_FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fvisibility=hidden",
+    "-g0",
+    "-pthread",
+]
+MSVC_FLAGS = ["/std:c++17", "/O2", "/EHsc"]
+
+
+def variant_flags(name: str) -> list[str]:
+    """Return the flags of a variant, or none on a processor that is not x86."""
+    if platform.machine().lower() not in {"x86_64", "amd64", "i386", "i686"} and sys.platform != "darwin":
+        return []
+    if sys.platform == "darwin":  # one build may be for two architectures
+        return [part for flag in VARIANTS[name] for part in ("-Xarch_x86_64", flag)]
+    return VARIANTS[name]
+
+
+class BuildKernels(build_ext):
+    """Compile each variant with its own flags."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile the variants first; the rest of the extension follows as usual."""
+        msvc = self.compiler.compiler_type == "msvc"
+        sanitizers = os.environ.get("GMIL_SANITIZE")
+        flags = MSVC_FLAGS if msvc else UNIX_FLAGS
+        if sanitizers:
+            flags = [*flags, "-g", "-O1", "-fno-omit-frame-pointer", f"-fsanitize={sanitizers}"]
+            flags += ["-fno-sanitize-recover=all"]
+            ext.extra_link_args = [*ext.extra_link_args, f"-fsanitize={sanitizers}"]
+        if not msvc:
+            ext.extra_link_args = [*ext.extra_link_args, "-pthread"]
+        ext.extra_compile_args = [*ext.extra_compile_args, *flags]
+        ext.extra_objects = [
+            *ext.extra_objects,
+            *(self._compile_variant(name, [] if msvc else variant_flags(name), flags) for name in VARIANTS),
+        ]
+        super().build_extension(ext)
+
+    def _compile_variant(self, name: str, own: list[str], flags: list[str]) -> str:
+        source = str(NATIVE / "cpp" / f"{name}.cpp")
+        try:
+            objects = self.compiler.compile(
+                [source], output_dir=self.build_temp, extra_postargs=[*flags, *own], depends=headers()
+            )
+        except CompileError:
+            if not own:
+                raise
+            return self._compile_variant(name, [], flags)  # a compiler that does not know the flags
+        return str(objects[0])
+
+
+def headers() -> list[str]:
+    """Return the files whose change makes everything compile again."""
+    return sorted(str(path) for path in (NATIVE / "cpp").glob("*.hpp"))
+
+
+def extensions() -> list[Extension]:
+    """Return the one extension, or nothing where Cython is missing."""
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        sys.stderr.write("gmil: Cython is missing, the compiled kernels are left out.\n")
+        return []
+    kernels = Extension(
+        "gmil.engine.native._kernels",
+        sources=[
+            str(NATIVE / "_kernels.pyx"),
+            *(str(NATIVE / "cpp" / f"{name}.cpp") for name in COMMON),
+        ],
+        include_dirs=[str(NATIVE)],
+        depends=headers(),
+        language="c++",
+    )
+    found: list[Extension] = cythonize([kernels], build_dir="build/cython", language_level=3)
+    for extension in found:  # said here, because cythonize makes new objects and forgets it
+        extension.optional = True
+    return found
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildKernels})

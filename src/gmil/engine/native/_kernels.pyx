@@ -1,0 +1,257 @@
+# distutils: language = c++
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+"""The compiled kernels on typed arrays.
+
+Every function checks that shapes fit, so that no kernel reads past an array; what the values mean is the business
+of the caller. Results go into arrays that the caller made.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+ctypedef fused real:
+    float
+    double
+
+cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
+    int n_variants()
+    const char* variant_name(int)
+    bint use_variant(const char*)
+    cppclass Variant:
+        const char* name
+    const Variant& active_variant()
+
+    void run_sq_distances[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
+    void run_assign[T](const T*, int64_t, int64_t, const T*, int64_t, int32_t*, T*, double*, int64_t*, int) except +
+    void run_seed[T](const T*, int64_t, int64_t, int64_t, const double*, int64_t, int64_t*, int) except +
+    int64_t run_lloyd[T](const T*, int64_t, int64_t, T*, int64_t, int64_t, int32_t*, double*, int) except +
+    void run_gram_matrix[T](const T*, int64_t, int64_t, double*, int) except +
+    void run_bag_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
+    void run_bag_max[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
+    void run_bag_mean[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
+    void run_bag_two_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int64_t*, T*, int) except +
+    void run_gram_seed(const double*, int64_t, const uint8_t*, int64_t, int64_t, const double*, int64_t, int64_t*, int) except +
+    void run_gram_lloyd(const double*, int64_t, const uint8_t*, int64_t, int64_t, const int64_t*, int64_t, int32_t*, double*, double*, int64_t*, int) except +
+
+    int64_t first_bad_bag(const int64_t*, int64_t, int64_t)
+    int64_t c_bag_histograms "gmil::bag_histograms"(const int32_t*, const int64_t*, int64_t, int64_t, int64_t*)
+    int64_t c_class_histograms "gmil::class_histograms"(const int32_t*, const int64_t*, int64_t, const int64_t*, int64_t, int64_t*)
+
+
+def simd_levels():
+    return [variant_name(i).decode() for i in range(n_variants())]
+
+
+def simd_level():
+    return active_variant().name.decode()
+
+
+def set_simd_level(str name):
+    if not use_variant(name.encode()):
+        raise ValueError(f"The instruction set {name!r} cannot run here; those that can are {simd_levels()}.")
+
+
+cdef inline int _require(bint condition, str what) except -1:
+    if not condition:
+        raise ValueError(f"{what} does not fit the other arguments.")
+    return 0
+
+
+cdef inline int _require_bags(const int64_t[::1] offsets, int64_t n_rows) except -1:
+    _require(offsets.shape[0] >= 1, "offsets")
+    cdef int64_t bad = first_bad_bag(&offsets[0], offsets.shape[0] - 1, n_rows)
+    if bad >= 0:
+        raise ValueError(
+            f"Bag {bad} runs from row {offsets[bad]} to row {offsets[bad + 1]} of {n_rows}, "
+            "but every bag must have at least one row."
+        )
+    return 0
+
+
+cdef inline int _require_labels(int64_t bad_row, const int32_t[::1] labels, int64_t n_bins) except -1:
+    if bad_row >= 0:
+        raise ValueError(f"Row {bad_row} has label {labels[bad_row]}, but labels must be from 0 to {n_bins - 1}.")
+    return 0
+
+
+def sq_distances(const real[:, ::1] X, const real[:, ::1] centers, real[:, ::1] out, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
+    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
+    _require(out.shape[0] == n and out.shape[1] == k, "out")
+    with nogil:
+        run_sq_distances(&X[0, 0], n, d, &centers[0, 0], k, &out[0, 0], n_threads)
+
+
+def assign(const real[:, ::1] X, const real[:, ::1] centers, int32_t[::1] labels, real[::1] nearest, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
+    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
+    _require(labels.shape[0] == n, "labels")
+    _require(nearest.shape[0] == n, "nearest")
+    with nogil:
+        run_assign(&X[0, 0], n, d, &centers[0, 0], k, &labels[0], &nearest[0], NULL, NULL, n_threads)
+
+
+def assign_sums(
+    const real[:, ::1] X, const real[:, ::1] centers, int32_t[::1] labels, real[::1] nearest,
+    double[:, ::1] sums, int64_t[::1] counts, int n_threads,
+):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
+    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
+    _require(labels.shape[0] == n, "labels")
+    _require(nearest.shape[0] == n, "nearest")
+    _require(sums.shape[0] == k and sums.shape[1] == d, "sums")
+    _require(counts.shape[0] == k, "counts")
+    with nogil:
+        run_assign(
+            &X[0, 0], n, d, &centers[0, 0], k, &labels[0], &nearest[0], &sums[0, 0], &counts[0], n_threads
+        )
+
+
+def seed(const real[:, ::1] X, const double[:, ::1] uniforms, int64_t[::1] chosen, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = chosen.shape[0]
+    _require(n > 0 and d > 0, "X")
+    _require(k > 0 and uniforms.shape[0] == k and uniforms.shape[1] > 0, "uniforms")
+    with nogil:
+        run_seed(&X[0, 0], n, d, k, &uniforms[0, 0], uniforms.shape[1], &chosen[0], n_threads)
+
+
+def lloyd(const real[:, ::1] X, real[:, ::1] centers, int64_t max_iter, int32_t[::1] labels, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
+    cdef int64_t n_iter
+    cdef double inertia = 0
+    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
+    _require(labels.shape[0] == n, "labels")
+    with nogil:
+        n_iter = run_lloyd(&X[0, 0], n, d, &centers[0, 0], k, max_iter, &labels[0], &inertia, n_threads)
+    return inertia, n_iter
+
+
+def gram_matrix(const real[:, ::1] X, double[:, ::1] out, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1]
+    _require(n > 0 and d > 0, "X")
+    _require(out.shape[0] == n and out.shape[1] == n, "out")
+    with nogil:
+        run_gram_matrix(&X[0, 0], n, d, &out[0, 0], n_threads)
+
+
+def bag_min(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        run_bag_min(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+
+
+def bag_max(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        run_bag_max(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+
+
+def bag_mean(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        run_bag_mean(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+
+
+def bag_two_min(
+    const real[:, ::1] values, const int64_t[::1] offsets,
+    real[:, ::1] smallest, int64_t[:, ::1] where, real[:, ::1] second, int n_threads,
+):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(smallest.shape[0] == n_bags and smallest.shape[1] == d, "smallest")
+    _require(where.shape[0] == n_bags and where.shape[1] == d, "where")
+    _require(second.shape[0] == n_bags and second.shape[1] == d, "second")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        run_bag_two_min(
+            &values[0, 0], n, d, &offsets[0], n_bags, &smallest[0, 0], &where[0, 0], &second[0, 0], n_threads
+        )
+
+
+def bag_histograms(const int32_t[::1] labels, const int64_t[::1] offsets, int64_t[:, ::1] out):
+    cdef int64_t n_bags = offsets.shape[0] - 1, n_bins = out.shape[1], bad
+    _require_bags(offsets, labels.shape[0])
+    _require(out.shape[0] == n_bags and n_bins > 0, "out")
+    if n_bags == 0:
+        return
+    with nogil:
+        bad = c_bag_histograms(&labels[0], &offsets[0], n_bags, n_bins, &out[0, 0])
+    _require_labels(bad, labels, n_bins)
+
+
+def class_histograms(
+    const int32_t[::1] labels, const int64_t[::1] offsets, const int64_t[::1] classes, int64_t[:, ::1] out
+):
+    cdef int64_t n_bags = offsets.shape[0] - 1, n_bins = out.shape[1], bad, b
+    _require_bags(offsets, labels.shape[0])
+    _require(out.shape[0] > 0 and n_bins > 0, "out")
+    _require(classes.shape[0] == n_bags, "classes")
+    for b in range(n_bags):
+        _require(0 <= classes[b] < out.shape[0], "classes")
+    if n_bags == 0:
+        return
+    with nogil:
+        bad = c_class_histograms(&labels[0], &offsets[0], n_bags, &classes[0], n_bins, &out[0, 0])
+    _require_labels(bad, labels, n_bins)
+
+
+cdef inline int _require_jobs(const double[:, ::1] gram, const uint8_t[:, ::1] members) except -1:
+    cdef int64_t n = gram.shape[0], job, i
+    cdef bint trains
+    _require(n > 0 and gram.shape[1] == n, "gram")
+    _require(members.shape[0] > 0 and members.shape[1] == n, "members")
+    for job in range(members.shape[0]):
+        trains = False
+        for i in range(n):
+            if members[job, i] != 0:
+                trains = True
+                break
+        if not trains:
+            raise ValueError(f"Job {job} has no member, but at least one row must train it.")
+    return 0
+
+
+def gram_seed(
+    const double[:, ::1] gram, const uint8_t[:, ::1] members, const double[:, :, ::1] uniforms,
+    int64_t[:, ::1] chosen, int n_threads,
+):
+    cdef int64_t n = gram.shape[0], n_jobs = members.shape[0], k = chosen.shape[1]
+    _require_jobs(gram, members)
+    _require(chosen.shape[0] == n_jobs and k > 0, "chosen")
+    _require(uniforms.shape[0] == n_jobs and uniforms.shape[1] == k and uniforms.shape[2] > 0, "uniforms")
+    with nogil:
+        run_gram_seed(
+            &gram[0, 0], n, &members[0, 0], n_jobs, k, &uniforms[0, 0, 0], uniforms.shape[2], &chosen[0, 0], n_threads
+        )
+
+
+def gram_lloyd(
+    const double[:, ::1] gram, const uint8_t[:, ::1] members, const int64_t[:, ::1] starts, int64_t max_iter,
+    int32_t[:, ::1] labels, double[:, :, ::1] squares, double[::1] inertia, int64_t[::1] n_iter, int n_threads,
+):
+    cdef int64_t n = gram.shape[0], n_jobs = members.shape[0], k = starts.shape[1], job, q
+    _require_jobs(gram, members)
+    _require(starts.shape[0] == n_jobs and k > 0, "starts")
+    for job in range(n_jobs):
+        for q in range(k):
+            _require(0 <= starts[job, q] < n, "starts")
+    _require(labels.shape[0] == n_jobs and labels.shape[1] == n, "labels")
+    _require(squares.shape[0] == n_jobs and squares.shape[1] == n and squares.shape[2] == k, "squares")
+    _require(inertia.shape[0] == n_jobs and n_iter.shape[0] == n_jobs, "inertia")
+    with nogil:
+        run_gram_lloyd(
+            &gram[0, 0], n, &members[0, 0], n_jobs, k, &starts[0, 0], max_iter,
+            &labels[0, 0], &squares[0, 0, 0], &inertia[0], &n_iter[0], n_threads,
+        )

@@ -1,0 +1,221 @@
+"""The backend that runs the compiled kernels."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.engine import reference
+from gmil.engine.native import _kernels
+from gmil.engine.reference import BagMinima, Clusters, GramClusters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_COMPILED_TYPES = (np.float32, np.float64)
+
+_wanted = os.environ.get("GMIL_SIMD")
+if _wanted:
+    if _wanted not in _kernels.simd_levels():
+        _msg = f"GMIL_SIMD={_wanted!r} is not one of {_kernels.simd_levels()}, the instruction sets that run here."
+        raise ImportError(_msg)
+    _kernels.set_simd_level(_wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeBackend:
+    """The kernels of ``gmil.engine.reference``, compiled; sparse instances are left to the reference.
+
+    Parameters
+    ----------
+    n_threads : int
+        The most threads that one kernel uses. Results do not depend on it.
+    """
+
+    n_threads: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name by which the backend is chosen."""
+        return "native"
+
+    def sq_distances(self, X: Instances, centers: Floats) -> Floats:
+        """See `gmil.engine.reference.sq_distances`."""
+        if not _is_compiled(X):
+            return reference.sq_distances(X, centers)
+        X, centers = _dense(X, centers)
+        out = np.empty((len(X), len(centers)), dtype=X.dtype)
+        if out.size:
+            _kernels.sq_distances(X, centers, out, self.n_threads)
+        return out
+
+    def l1_distances(self, X: Floats, Y: Floats) -> Floats:
+        """See `gmil.engine.reference.l1_distances`."""
+        return reference.l1_distances(X, Y)
+
+    def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
+        """See `gmil.engine.reference.assign`."""
+        if not _is_compiled(X):
+            return reference.assign(X, centers)
+        X, centers = _dense(X, centers)
+        labels, nearest = np.empty(len(X), dtype=np.int32), np.empty(len(X), dtype=X.dtype)
+        if len(X):
+            _kernels.assign(X, centers, labels, nearest, self.n_threads)
+        return labels, nearest
+
+    def assign_sums(self, X: Instances, centers: Floats) -> tuple[Integers, Floats, Floats, Integers]:
+        """See `gmil.engine.reference.assign_sums`."""
+        if not _is_compiled(X):
+            return reference.assign_sums(X, centers)
+        X, centers = _dense(X, centers)
+        labels, nearest = np.empty(len(X), dtype=np.int32), np.empty(len(X), dtype=X.dtype)
+        sums, counts = np.zeros(centers.shape), np.zeros(len(centers), dtype=np.int64)
+        if len(X):
+            _kernels.assign_sums(X, centers, labels, nearest, sums, counts, self.n_threads)
+        return labels, nearest, sums, counts
+
+    def seed(self, X: Instances, n_clusters: int, uniforms: Floats) -> Integers:
+        """See `gmil.engine.reference.seed`."""
+        if not _is_compiled(X):
+            return reference.seed(X, n_clusters, uniforms)
+        chosen = np.empty(n_clusters, dtype=np.int64)
+        _kernels.seed(np.ascontiguousarray(X), _doubles(uniforms), chosen, self.n_threads)
+        return chosen
+
+    def lloyd(self, X: Instances, centers: Floats, max_iter: int) -> Clusters:
+        """See `gmil.engine.reference.lloyd`."""
+        if not _is_compiled(X):
+            return reference.lloyd(X, centers, max_iter)
+        X = np.ascontiguousarray(X)
+        ends, labels = np.array(centers, dtype=X.dtype, order="C"), np.empty(len(X), dtype=np.int32)
+        inertia, n_iter = _kernels.lloyd(X, ends, max_iter, labels, self.n_threads)
+        return Clusters(ends, labels, inertia, n_iter)
+
+    def gram_matrix(self, X: Instances) -> Floats:
+        """See `gmil.engine.reference.gram_matrix`."""
+        if not _is_compiled(X):
+            return reference.gram_matrix(X)
+        out = np.empty((len(X), len(X)))
+        _kernels.gram_matrix(np.ascontiguousarray(X), out, self.n_threads)
+        return out
+
+    def gram_seed(self, gram: Floats, members: Booleans, uniforms: Floats) -> Integers:
+        """See `gmil.engine.reference.gram_seed`."""
+        chosen = np.empty(uniforms.shape[:2], dtype=np.int64)
+        _kernels.gram_seed(_doubles(gram), _bytes(members), _doubles(uniforms), chosen, self.n_threads)
+        return chosen
+
+    def gram_lloyd(self, gram: Floats, members: Booleans, starts: Integers, max_iter: int) -> GramClusters:
+        """See `gmil.engine.reference.gram_lloyd`."""
+        (n_jobs, n_instances), n_clusters = members.shape, starts.shape[1]
+        labels = np.empty((n_jobs, n_instances), dtype=np.int32)
+        squares = np.empty((n_jobs, n_instances, n_clusters))
+        inertia, n_iter = np.empty(n_jobs), np.empty(n_jobs, dtype=np.int64)
+        _kernels.gram_lloyd(
+            _doubles(gram),
+            _bytes(members),
+            _whole(starts),
+            max_iter,
+            labels,
+            squares,
+            inertia,
+            n_iter,
+            self.n_threads,
+        )
+        return GramClusters(labels, squares, inertia, n_iter)
+
+    def bag_min(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_min`."""
+        if not _is_compiled(values):
+            return reference.bag_min(values, offsets)
+        return self._reduce(_kernels.bag_min, values, offsets)
+
+    def bag_max(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_max`."""
+        if not _is_compiled(values):
+            return reference.bag_max(values, offsets)
+        return self._reduce(_kernels.bag_max, values, offsets)
+
+    def bag_mean(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_mean`."""
+        if not _is_compiled(values):
+            return reference.bag_mean(values, offsets)
+        return self._reduce(_kernels.bag_mean, values, offsets)
+
+    def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
+        """See `gmil.engine.reference.bag_two_min`."""
+        if not _is_compiled(values):
+            return reference.bag_two_min(values, offsets)
+        columns = _columns(values)
+        shape = (len(offsets) - 1, columns.shape[1])
+        smallest, second = np.empty(shape, dtype=values.dtype), np.empty(shape, dtype=values.dtype)
+        where = np.empty(shape, dtype=np.int64)
+        _kernels.bag_two_min(columns, _whole(offsets), smallest, where, second, self.n_threads)
+        like_values = shape[:1] + values.shape[1:]
+        return BagMinima(smallest.reshape(like_values), where.reshape(like_values), second.reshape(like_values))
+
+    def bag_histograms(self, labels: Integers, offsets: Integers, n_bins: int) -> Integers:
+        """See `gmil.engine.reference.bag_histograms`."""
+        counts = np.zeros((len(offsets) - 1, n_bins), dtype=np.int64)
+        _kernels.bag_histograms(np.ascontiguousarray(labels, dtype=np.int32), _whole(offsets), counts)
+        return counts
+
+    def class_histograms(
+        self, labels: Integers, offsets: Integers, classes: Integers, n_classes: int, n_bins: int
+    ) -> Integers:
+        """See `gmil.engine.reference.class_histograms`."""
+        counts = np.zeros((n_classes, n_bins), dtype=np.int64)
+        labels = np.ascontiguousarray(labels, dtype=np.int32)
+        _kernels.class_histograms(labels, _whole(offsets), _whole(classes), counts)
+        return counts
+
+    def _reduce(self, kernel: Callable[..., None], values: Floats, offsets: Integers) -> Floats:
+        columns = _columns(values)
+        out = np.empty((len(offsets) - 1, columns.shape[1]), dtype=values.dtype)
+        kernel(columns, _whole(offsets), out, self.n_threads)
+        return out.reshape(out.shape[:1] + values.shape[1:])
+
+
+def simd_levels() -> list[str]:
+    """Return the instruction sets that can run here, the fastest last."""
+    return _kernels.simd_levels()
+
+
+def simd_level() -> str:
+    """Return the instruction set in use."""
+    return _kernels.simd_level()
+
+
+def set_simd_level(name: str) -> None:
+    """Use another instruction set from now on, in all threads; for tests and measurements."""
+    _kernels.set_simd_level(name)
+
+
+def _is_compiled(X: Any) -> bool:
+    return not sp.issparse(X) and X.dtype in _COMPILED_TYPES
+
+
+def _dense(X: Floats, centers: Floats) -> tuple[Floats, Floats]:
+    return np.ascontiguousarray(X), np.ascontiguousarray(centers, dtype=X.dtype)
+
+
+def _doubles(values: Floats) -> Floats:
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+def _whole(values: Integers) -> Integers:
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def _bytes(members: Booleans) -> Integers:
+    return np.ascontiguousarray(members, dtype=np.bool_).view(np.uint8)
+
+
+def _columns(values: Floats) -> Floats:
+    return np.ascontiguousarray(values).reshape(len(values), -1)

@@ -1,0 +1,173 @@
+// Reductions over bags: a plain walk through the rows, with the columns in vector registers.
+#pragma once
+
+#include <cmath>
+
+#include "assign.hpp"
+
+namespace gmil {
+namespace {
+
+// A value that is not a number wins, as it does in NumPy.
+struct Smaller {
+  template <class T>
+  static bool wins(T value, T best) { return value < best || value != value; }
+  template <class T>
+  static Vec<T> pick(const Vec<T>& value, const Vec<T>& best) {
+#ifdef GMIL_GNU_VECTORS
+    return ((value < best) | (value != value)) ? value : best;
+#else
+    Vec<T> v;
+    for (int i = 0; i < kLanes<T>; ++i) v[i] = wins(value[i], best[i]) ? value[i] : best[i];
+    return v;
+#endif
+  }
+};
+
+struct Larger {
+  template <class T>
+  static bool wins(T value, T best) { return value > best || value != value; }
+  template <class T>
+  static Vec<T> pick(const Vec<T>& value, const Vec<T>& best) {
+#ifdef GMIL_GNU_VECTORS
+    return ((value > best) | (value != value)) ? value : best;
+#else
+    Vec<T> v;
+    for (int i = 0; i < kLanes<T>; ++i) v[i] = wins(value[i], best[i]) ? value[i] : best[i];
+    return v;
+#endif
+  }
+};
+
+// Call use(bag) for every bag; workers take bags with about as many rows.
+template <class T, class Use>
+void for_each_bag(const BagRows<T>& bags, int n_threads, const Use& use) {
+  constexpr double kFlopsPerValue = 4;  // a value costs a read from memory, which is slower than a product
+  constexpr std::int64_t kBytesPerTask = 1 << 18;
+  const double flops = kFlopsPerValue * static_cast<double>(bags.values.n_rows) *
+                       static_cast<double>(bags.values.n_features);
+  const std::int64_t n_bytes = bags.values.n_rows * bags.values.n_features * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t per_task = at_least(1, divide_up(bags.n_bags * kBytesPerTask, at_least(1, n_bytes)));
+  Team team(n_threads, flops);
+  for_each_task(team, divide_up(bags.n_bags, per_task), flops, [&](std::int64_t task, int) {
+    const std::int64_t stop = at_most(bags.n_bags, (task + 1) * per_task);
+    for (std::int64_t b = task * per_task; b < stop; ++b) use(b);
+  });
+}
+
+// The winner of NV vectors of columns over the rows first..last.
+template <class T, class Order, int NV>
+inline void reduce_columns(const T* first, std::int64_t n_rows, std::int64_t stride, T* out) {
+  constexpr int L = kLanes<T>;
+  Vec<T> best[NV];
+  GMIL_UNROLL
+  for (int v = 0; v < NV; ++v) best[v] = load(first + v * L);
+  for (std::int64_t i = 1; i < n_rows; ++i) {
+    const T* row = first + i * stride;
+    GMIL_UNROLL
+    for (int v = 0; v < NV; ++v) best[v] = Order::template pick<T>(load(row + v * L), best[v]);
+  }
+  GMIL_UNROLL
+  for (int v = 0; v < NV; ++v) store(out + v * L, best[v]);
+}
+
+// Rows that are shorter than a vector: every load takes the beginning of the next rows with it, and only the lanes of
+// the row itself are kept. `end` is the end of all values, where there is nothing to take.
+template <class T, class Order>
+inline void reduce_short_rows(const T* first, std::int64_t n_rows, std::int64_t d, const T* end, T* out) {
+  constexpr int L = kLanes<T>;
+  const auto load_row = [&](std::int64_t i) {
+    const T* row = first + i * d;
+    if (end - row >= L) return load(row);
+    T padded[L] = {};
+    for (std::int64_t j = 0; j < d; ++j) padded[j] = row[j];
+    return load(padded);
+  };
+  Vec<T> best = load_row(0);
+  for (std::int64_t i = 1; i < n_rows; ++i) best = Order::template pick<T>(load_row(i), best);
+  T lanes[L];
+  store(lanes, best);
+  for (std::int64_t j = 0; j < d; ++j) out[j] = lanes[j];
+}
+
+template <class T, class Order>
+void reduce_bag(const T* first, std::int64_t n_rows, std::int64_t d, const T* end, T* out) {
+  constexpr int L = kLanes<T>;
+  if (d < L) return reduce_short_rows<T, Order>(first, n_rows, d, end, out);
+  std::int64_t j = 0;
+  for (; j + 4 * L <= d; j += 4 * L) reduce_columns<T, Order, 4>(first + j, n_rows, d, out + j);
+  for (; j + L <= d; j += L) reduce_columns<T, Order, 1>(first + j, n_rows, d, out + j);
+  // The last vector overlaps the one before: a column computed twice is the same.
+  if (j < d) reduce_columns<T, Order, 1>(first + d - L, n_rows, d, out + d - L);
+}
+
+template <class T, class Order>
+void bag_reduce(const BagRows<T>& bags, T* out, int n_threads) {
+  const std::int64_t d = bags.values.n_features;
+  const T* end = bags.values.row(bags.values.n_rows);
+  for_each_bag(bags, n_threads, [&](std::int64_t b) {
+    const std::int64_t n_rows = bags.offsets[b + 1] - bags.offsets[b];
+    reduce_bag<T, Order>(bags.values.row(bags.offsets[b]), n_rows, d, end, out + b * d);
+  });
+}
+
+template <class T>
+void bag_min(const BagRows<T>& bags, T* out, int n_threads) {
+  bag_reduce<T, Smaller>(bags, out, n_threads);
+}
+
+template <class T>
+void bag_max(const BagRows<T>& bags, T* out, int n_threads) {
+  bag_reduce<T, Larger>(bags, out, n_threads);
+}
+
+// Sums of a few columns at a time stay on the stack, in double precision.
+template <class T>
+void bag_mean(const BagRows<T>& bags, T* out, int n_threads) {
+  constexpr std::int64_t kColumns = 64;
+  const std::int64_t d = bags.values.n_features;
+  for_each_bag(bags, n_threads, [&](std::int64_t b) {
+    const std::int64_t n_rows = bags.offsets[b + 1] - bags.offsets[b];
+    const T* first = bags.values.row(bags.offsets[b]);
+    for (std::int64_t begin = 0; begin < d; begin += kColumns) {
+      const std::int64_t width = at_most(kColumns, d - begin);
+      double sums[kColumns] = {};
+      for (std::int64_t i = 0; i < n_rows; ++i) {
+        const T* row = first + i * d + begin;
+        for (std::int64_t j = 0; j < width; ++j) sums[j] += static_cast<double>(row[j]);
+      }
+      for (std::int64_t j = 0; j < width; ++j) {
+        out[b * d + begin + j] = static_cast<T>(sums[j] / static_cast<double>(n_rows));
+      }
+    }
+  });
+}
+
+// The smallest value, the first row that has it, and the smallest of the others (infinity in a bag of one).
+template <class T>
+void bag_two_min(const BagRows<T>& bags, T* smallest, std::int64_t* where, T* second, int n_threads) {
+  const T kInfinity = static_cast<T>(HUGE_VAL);
+  const std::int64_t d = bags.values.n_features;
+  for_each_bag(bags, n_threads, [&](std::int64_t b) {
+    const std::int64_t begin = bags.offsets[b];
+    T* best = smallest + b * d;
+    std::int64_t* at = where + b * d;
+    T* other = second + b * d;
+    std::memcpy(best, bags.values.row(begin), static_cast<std::size_t>(d) * sizeof(T));
+    fill(at, d, begin);
+    fill(other, d, kInfinity);
+    for (std::int64_t i = begin + 1; i < bags.offsets[b + 1]; ++i) {
+      const T* row = bags.values.row(i);
+      for (std::int64_t j = 0; j < d; ++j) {
+        const bool lower = row[j] < best[j];
+        const T loser = lower ? best[j] : row[j];
+        other[j] = loser < other[j] ? loser : other[j];
+        at[j] = lower ? i : at[j];
+        best[j] = lower ? row[j] : best[j];
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace gmil

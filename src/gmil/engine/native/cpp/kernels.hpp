@@ -1,0 +1,81 @@
+// What every variant offers: a table of functions for float and for double.
+#pragma once
+
+#include <cstdint>
+
+namespace gmil {
+
+// Instances, one a row, without gaps between the rows.
+template <class T>
+struct Rows {
+  const T* data;
+  std::int64_t n_rows;
+  std::int64_t n_features;
+
+  const T* row(std::int64_t i) const { return data + i * n_features; }
+};
+
+// Values in bags: rows offsets[b] to offsets[b + 1] belong to bag b. No bag is empty.
+template <class T>
+struct BagRows {
+  Rows<T> values;
+  const std::int64_t* offsets;
+  std::int64_t n_bags;
+};
+
+// k-means from one Gram matrix for several jobs, each with its own training rows.
+struct GramJobs {
+  const double* gram;           // (n_rows, n_rows)
+  std::int64_t n_rows;
+  const std::uint8_t* members;  // (n_jobs, n_rows): 1 where a row trains the job
+  std::int64_t n_jobs;
+  std::int64_t n_clusters;
+};
+
+template <class T>
+struct Kernels {
+  void (*sq_distances)(const Rows<T>&, const T* centers, std::int64_t n_centers, T* out, int n_threads);
+
+  // `sums` (n_centers, n_features) and `counts` (n_centers) may be null.
+  void (*assign)(const Rows<T>&, const T* centers, std::int64_t n_centers, std::int32_t* labels, T* nearest,
+                 double* sums, std::int64_t* counts, int n_threads);
+
+  void (*seed)(const Rows<T>&, std::int64_t n_clusters, const double* uniforms, std::int64_t n_trials,
+               std::int64_t* chosen, int n_threads);
+
+  // Returns the number of iterations; `centers` holds the start and then the end.
+  std::int64_t (*lloyd)(const Rows<T>&, T* centers, std::int64_t n_clusters, std::int64_t max_iter,
+                        std::int32_t* labels, double* inertia, int n_threads);
+
+  // Products of all rows moved to their mean, (n_rows, n_rows).
+  void (*gram)(const Rows<T>&, double* out, int n_threads);
+
+  void (*bag_min)(const BagRows<T>&, T* out, int n_threads);
+  void (*bag_max)(const BagRows<T>&, T* out, int n_threads);
+  void (*bag_mean)(const BagRows<T>&, T* out, int n_threads);
+  void (*bag_two_min)(const BagRows<T>&, T* smallest, std::int64_t* where, T* second, int n_threads);
+};
+
+struct GramKernels {
+  // uniforms (n_jobs, n_clusters, n_trials) -> chosen (n_jobs, n_clusters)
+  void (*seed)(const GramJobs&, const double* uniforms, std::int64_t n_trials, std::int64_t* chosen,
+               int n_threads);
+
+  // starts (n_jobs, n_clusters); labels (n_jobs, n_rows); squares (n_jobs, n_rows, n_clusters)
+  void (*lloyd)(const GramJobs&, const std::int64_t* starts, std::int64_t max_iter, std::int32_t* labels,
+                double* squares, double* inertia, std::int64_t* n_iter, int n_threads);
+};
+
+struct Variant {
+  const char* name;
+  Kernels<float> f32;
+  Kernels<double> f64;
+  GramKernels gram;
+};
+
+// Each is null where it was compiled without the instructions it is named after.
+const Variant* baseline_variant();
+const Variant* avx2_variant();
+const Variant* avx512_variant();
+
+}  // namespace gmil

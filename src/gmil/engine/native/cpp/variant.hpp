@@ -1,0 +1,22 @@
+// The table of one variant. Included once per variant, with the width and the name defined before.
+#pragma once
+
+#include "bags.hpp"
+#include "gram.hpp"
+#include "gram_matrix.hpp"
+#include "lloyd.hpp"
+#include "seed.hpp"
+
+namespace gmil {
+namespace {
+
+template <class T>
+constexpr Kernels<T> kernels_of() {
+  return {sq_distances<T>, assign<T>,  seed<T>,    lloyd<T>,      gram_matrix<T>,
+          bag_min<T>,      bag_max<T>, bag_mean<T>, bag_two_min<T>};
+}
+
+constexpr Variant kVariant{GMIL_VARIANT_NAME, kernels_of<float>(), kernels_of<double>(), {gram_seed, gram_lloyd}};
+
+}  // namespace
+}  // namespace gmil

@@ -1,0 +1,106 @@
+"""Which backend runs, with how many threads, and what is said where it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gmil.engine.native
+from gmil.engine import available_backends, backends, describe_native, resolve, threads, why_not
+from gmil.errors import BackendUnavailableError
+
+
+@pytest.fixture
+def without_kernels(monkeypatch):
+    """Make the compiled module impossible to import."""
+    for name in ("_kernels", "backend"):
+        monkeypatch.delitem(sys.modules, f"gmil.engine.native.{name}", raising=False)
+        monkeypatch.delattr(gmil.engine.native, name, raising=False)
+    monkeypatch.setitem(sys.modules, "gmil.engine.native._kernels", None)
+    for cached in (backends.why_not, backends._log_fallback):
+        cached.cache_clear()
+    yield
+    for cached in (backends.why_not, backends._log_fallback):
+        cached.cache_clear()
+
+
+needs_native = pytest.mark.skipif(why_not("native") is not None, reason="the kernels are not compiled here")
+
+
+@needs_native
+def test_auto_is_native_where_it_runs():
+    assert resolve("auto").name == "native"
+    assert available_backends() == ["numpy", "native"]
+    description = describe_native()
+    assert description["compiled"]
+    assert description["simd"] == description["simd_levels"][-1] or "GMIL_SIMD" in os.environ
+    assert description["threads"] >= 1
+
+
+@needs_native
+def test_threads_reach_the_backend():
+    assert resolve("native", n_jobs=3).n_threads == 3
+    assert resolve("native", n_jobs=3) == resolve("native", n_jobs=3)
+    assert resolve("numpy", n_jobs=3).n_threads == 1
+
+
+def test_auto_falls_back_and_says_why(without_kernels, caplog):
+    with caplog.at_level("INFO"):
+        assert resolve("auto").name == "numpy"
+        resolve("auto")
+    assert len(caplog.records) == 1
+    assert "_kernels" in caplog.text
+    assert available_backends() == ["numpy"]
+    assert "_kernels" in why_not("native")
+    assert not describe_native()["compiled"]
+    assert describe_native()["reason"] == why_not("native")
+
+
+def test_native_by_name_never_falls_back(without_kernels):
+    with pytest.raises(BackendUnavailableError, match=r"backend='native' .* \['numpy'\]. Install a C\+\+17 compiler"):
+        resolve("native")
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(BackendUnavailableError, match="backend='cupy' cannot run here: gmil has no backend"):
+        resolve("cupy")
+
+
+@needs_native
+@pytest.mark.parametrize(("level", "expected"), [("baseline", "native baseline"), ("avx9", "numpy")])
+def test_instructions_can_be_chosen_from_outside(level, expected):
+    code = (
+        "from gmil.engine import describe_native, resolve\n"
+        "print(resolve().name, describe_native().get('simd', ''))\n"
+        "print(describe_native().get('reason'))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "GMIL_SIMD": level},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.startswith(expected)
+    assert ("GMIL_SIMD='avx9'" in run.stdout) == (expected == "numpy")
+
+
+class TestThreads:
+    def test_numbers(self, monkeypatch):
+        monkeypatch.setattr(threads, "usable_cores", lambda: 8)
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        assert [threads.n_threads(n) for n in (None, 1, 5, -1, -2, -20)] == [8, 1, 5, 8, 7, 1]
+
+    @pytest.mark.parametrize(("value", "expected"), [("3", 3), ("3,2", 3), ("50", 8), ("", 8), ("many", 8), ("0", 1)])
+    def test_environment(self, monkeypatch, value, expected):
+        monkeypatch.setattr(threads, "usable_cores", lambda: 8)
+        monkeypatch.setenv("OMP_NUM_THREADS", value)
+        assert threads.n_threads() == expected
+        assert threads.n_threads(6) == 6
+
+    def test_none_at_all_is_refused(self):
+        with pytest.raises(ValueError, match="n_jobs=0"):
+            threads.n_threads(0)

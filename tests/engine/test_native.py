@@ -1,0 +1,452 @@
+"""Every compiled kernel against the reference, on every instruction set that runs here."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gmil.engine import reference
+
+native = pytest.importorskip("gmil.engine.native.backend", exc_type=ImportError)
+
+LEVELS = ("baseline", "avx2", "avx512")
+
+KINDS = ("gaussian", "duplicates", "integers", "constant", "zeros")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Instances and centres; the seed makes the data, so that a failing example is short."""
+
+    seed: int
+    n_instances: int
+    n_features: int
+    n_clusters: int
+    dtype: str
+    kind: str
+    scale: float
+    offset: float
+
+    @property
+    def has_ties(self):
+        return self.kind != "gaussian"
+
+    def instances(self):
+        rng = np.random.default_rng(self.seed)
+        shape = (self.n_instances, self.n_features)
+        X = {
+            "gaussian": lambda: rng.normal(size=shape),
+            "duplicates": lambda: rng.normal(size=shape)[rng.integers(max(1, shape[0] // 3), size=shape[0])],
+            "integers": lambda: rng.integers(-2, 3, size=shape).astype(float),
+            "constant": lambda: np.where(np.arange(shape[1]) % 2, 3.0, rng.normal(size=shape)),
+            "zeros": lambda: np.zeros(shape),
+        }[self.kind]()
+        return (X * self.scale + self.offset * self.scale).astype(self.dtype)
+
+    def centers(self):
+        rng = np.random.default_rng(self.seed + 1)
+        X = self.instances()
+        rows = X[rng.choice(len(X), self.n_clusters, replace=self.n_clusters > len(X))]
+        jitter = 0 if self.has_ties else 0.1 * self.scale
+        return (rows + jitter * rng.normal(size=rows.shape)).astype(self.dtype)
+
+    def uniforms(self):
+        n_trials = 2 + int(np.log(self.n_clusters))
+        return np.random.default_rng(self.seed + 2).random((self.n_clusters, n_trials))
+
+    def tolerance(self, *arrays):
+        """Return how far squared distances may be apart: relative to the largest squared norm of the moved data."""
+        X = self.instances().astype(np.float64)
+        moved = np.vstack([X, *arrays]) - X.mean(axis=0)
+        largest = float(np.square(moved).sum(axis=1).max()) + (1e-3 * self.scale) ** 2
+        return largest * (1e-9 if self.dtype == "float64" else 1e-4)
+
+
+@st.composite
+def problems(draw, kinds=KINDS, dtypes=("float32", "float64"), max_instances=120, max_features=70):
+    n_instances = draw(st.one_of(st.integers(1, 12), st.integers(1, max_instances)))
+    return Problem(
+        seed=draw(st.integers(0, 2**31)),
+        n_instances=n_instances,
+        n_features=draw(st.one_of(st.integers(1, 9), st.integers(1, max_features))),
+        n_clusters=draw(st.one_of(st.just(1), st.just(n_instances), st.integers(1, n_instances))),
+        dtype=draw(st.sampled_from(dtypes)),
+        kind=draw(st.sampled_from(kinds)),
+        scale=draw(st.sampled_from([1e-6, 1e-2, 1.0, 1e6])),
+        offset=draw(st.sampled_from([0.0, 0.0, -20.0])),
+    )
+
+
+@st.composite
+def bag_offsets(draw, max_bags=12, max_size=9):
+    sizes = draw(st.lists(st.integers(1, max_size), min_size=1, max_size=max_bags))
+    return np.append(0, np.cumsum(sizes))
+
+
+@pytest.fixture(params=LEVELS, autouse=True, scope="module")
+def simd_level(request):
+    """Run every test on every instruction set."""
+    if request.param not in native.simd_levels():
+        pytest.skip(f"this processor or build has no {request.param}")
+    before = native.simd_level()
+    native.set_simd_level(request.param)
+    yield request.param
+    native.set_simd_level(before)
+
+
+def backend(n_threads=1):
+    return native.NativeBackend(n_threads)
+
+
+def exact_squares(X, centers):
+    """Squared distances by differences, in extended precision."""
+    difference = X.astype(np.longdouble)[:, None] - centers.astype(np.longdouble)
+    return np.square(difference).sum(axis=2).astype(np.float64)
+
+
+def assert_nearest(problem, X, centers, labels, squares=None):
+    """Assert that labels are nearest centres, as far as the precision tells."""
+    exact, tolerance = exact_squares(X, centers), problem.tolerance(centers)
+    own = exact[np.arange(len(X)), labels]
+    assert (own <= exact.min(axis=1) + tolerance).all()
+    if squares is not None:
+        assert_allclose(squares, own, rtol=0, atol=tolerance)
+
+
+class TestDistances:
+    @settings(max_examples=60, deadline=None)
+    @given(problems())
+    def test_are_those_of_the_reference(self, problem):
+        X, centers = problem.instances(), problem.centers()
+        found, tolerance = backend().sq_distances(X, centers), problem.tolerance(centers)
+        assert found.dtype == X.dtype
+        assert_allclose(found, reference.sq_distances(X, centers), rtol=0, atol=tolerance)
+        assert_allclose(found, exact_squares(X, centers), rtol=0, atol=tolerance)
+
+    @pytest.mark.parametrize("n_features", [511, 512, 513, 1100])
+    def test_are_summed_over_all_features_of_long_rows(self, n_features):
+        problem = Problem(0, 50, n_features, 11, "float64", "gaussian", 1.0, 0.0)
+        X, centers = problem.instances(), problem.centers()
+        assert_allclose(backend().sq_distances(X, centers), exact_squares(X, centers), rtol=1e-12)
+
+    def test_no_instances_give_no_distances(self):
+        assert backend().sq_distances(np.empty((0, 3)), np.ones((2, 3))).shape == (0, 2)
+        labels, nearest = backend().assign(np.empty((0, 3)), np.ones((2, 3)))
+        assert len(labels) == len(nearest) == 0
+
+
+class TestAssign:
+    @settings(max_examples=60, deadline=None)
+    @given(problems())
+    def test_finds_the_nearest_centre(self, problem):
+        X, centers = problem.instances(), problem.centers()
+        labels, squares = backend().assign(X, centers)
+        assert_nearest(problem, X, centers, labels, squares)
+        if not problem.has_ties and problem.dtype == "float64":
+            assert_array_equal(labels, reference.assign(X, centers)[0])
+
+    @settings(max_examples=30, deadline=None)
+    @given(problems())
+    def test_sums_are_exactly_those_of_the_labels(self, problem):
+        X, centers = problem.instances(), problem.centers()
+        labels, squares, sums, counts = backend().assign_sums(X, centers)
+        assert_array_equal(labels, backend().assign(X, centers)[0])
+        assert_array_equal(squares, backend().assign(X, centers)[1])
+        expected = reference.cluster_sums(X, labels, len(centers))
+        assert_array_equal(sums, expected[0])
+        assert_array_equal(counts, expected[1])
+
+    def test_the_first_of_equal_centres_wins(self):
+        X = np.random.default_rng(0).normal(size=(100, 5))
+        centers = np.repeat(X[:9], 3, axis=0)
+        assert set(backend().assign(X, centers)[0] % 3) == {0}
+
+
+class TestSeed:
+    @settings(max_examples=60, deadline=None)
+    @given(problems(kinds=("gaussian",), dtypes=("float64",)))
+    def test_chooses_the_rows_of_the_reference(self, problem):
+        X, uniforms = problem.instances(), problem.uniforms()
+        expected = reference.seed(X, problem.n_clusters, uniforms)
+        assert_array_equal(backend().seed(X, problem.n_clusters, uniforms), expected)
+
+    @settings(max_examples=30, deadline=None)
+    @given(problems())
+    def test_chooses_as_well_as_the_reference(self, problem):
+        X, k = problem.instances(), problem.n_clusters
+        ours, theirs = (one.seed(X, k, problem.uniforms()) for one in (backend(), reference))
+        assert ours.min() >= 0
+        assert ours.max() < len(X)
+        if problem.kind == "zeros":
+            return
+        totals = [exact_squares(X, X[rows]).min(axis=1).sum() for rows in (ours, theirs)]
+        noise = len(X) * problem.tolerance()
+        assert totals[0] <= 2 * totals[1] + noise
+
+
+class TestLloyd:
+    @settings(max_examples=60, deadline=None)
+    @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.sampled_from([0, 1, 2, 300]))
+    def test_ends_where_the_reference_ends(self, problem, max_iter):
+        X, centers = problem.instances(), problem.centers()
+        ours, theirs = backend().lloyd(X, centers, max_iter), reference.lloyd(X, centers, max_iter)
+        assert_array_equal(ours.labels, theirs.labels)
+        assert ours.n_iter == theirs.n_iter
+        tolerance = problem.tolerance(centers)
+        assert_allclose(ours.centers, theirs.centers, rtol=0, atol=np.sqrt(tolerance * 1e-9))
+        assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9, atol=len(X) * tolerance)
+
+    @settings(max_examples=80, deadline=None)
+    @given(problems())
+    def test_ends_at_a_fixed_point(self, problem):
+        X, start = problem.instances(), problem.centers()
+        found = backend().lloyd(X, start, 300)
+        assert found.n_iter <= 300
+        assert_nearest(problem, X, found.centers, found.labels)
+        own = exact_squares(X, found.centers)[np.arange(len(X)), found.labels]
+        noise = len(X) * problem.tolerance(start)
+        assert_allclose(found.inertia, own.sum(), rtol=1e-5, atol=noise)
+        assert found.inertia <= exact_squares(X, start).min(axis=1).sum() * (1 + 1e-5) + noise
+        if found.n_iter < 300:
+            means = reference.cluster_means(X, found.labels, found.centers)
+            assert np.square(means - found.centers).sum(axis=1).max() <= problem.tolerance(start)
+
+    @pytest.mark.parametrize(("n", "d", "k"), [(3000, 40, 12), (1500, 300, 40), (400, 130, 60), (900, 2, 90)])
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_bounds_change_nothing_over_many_iterations(self, n, d, k, dtype):
+        X = np.random.default_rng(0).normal(size=(n, d)).astype(dtype)
+        X[: n // 2] *= 3
+        ours, theirs = backend().lloyd(X, X[:k], 300), reference.lloyd(X, X[:k], 300)
+        if dtype == "float64":
+            assert_array_equal(ours.labels, theirs.labels)
+            assert ours.n_iter == theirs.n_iter
+        assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9 if dtype == "float64" else 2e-3)
+
+    @pytest.mark.parametrize("n_features", [2, 33, 300])
+    def test_empty_clusters_take_the_farthest_rows(self, n_features):
+        X = np.random.default_rng(1).normal(size=(300, n_features))
+        start = X[[0, 0, 0, 1, 1, 2, 3, 4]]
+        far = np.vstack([start, np.full((2, n_features), 1e3)])
+        for centers in (start, far):
+            ours, theirs = backend().lloyd(X, centers, 300), reference.lloyd(X, centers, 300)
+            assert_array_equal(ours.labels, theirs.labels)
+            assert len(set(ours.labels)) == len(centers)
+            assert ours.n_iter == theirs.n_iter
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_fewer_distinct_rows_than_clusters(self, dtype):
+        X = np.repeat([[0.1, 7.0], [5.0, -3.0], [2.0, 2.0]], 20, axis=0).astype(dtype)
+        found = backend().lloyd(X, X[[0, 0, 20, 21, 40, 59]], 300)
+        assert found.inertia == pytest.approx(0, abs=1e-8)
+        assert found.n_iter < 300
+
+    def test_data_far_from_the_origin(self):
+        X = np.random.default_rng(0).normal(size=(500, 20))
+        near = backend().lloyd(X, X[:8], 300)
+        far = backend().lloyd(X + 2.0**20, X[:8] + 2.0**20, 300)
+        assert_array_equal(near.labels, far.labels)
+
+    def test_values_that_are_no_numbers_end_too(self):
+        X = np.full((60, 5), np.nan)
+        assert backend().lloyd(X, X[:3], 20).n_iter <= 20
+        assert backend().seed(X, 3, np.full((3, 3), 0.5)).max() < 60
+
+
+def random_jobs(seed, n_instances, n_jobs):
+    members = np.random.default_rng(seed).random((n_jobs, n_instances)) < 0.8
+    members[np.arange(n_jobs), np.arange(n_jobs) % n_instances] = True
+    return members
+
+
+class TestGram:
+    @settings(max_examples=40, deadline=None)
+    @given(problems())
+    def test_matrix_is_that_of_the_reference(self, problem):
+        found = backend().gram_matrix(problem.instances())
+        assert_array_equal(found, found.T)
+        expected = reference.gram_matrix(problem.instances())
+        assert_allclose(found, expected, rtol=0, atol=1e-9 * problem.scale**2 + 1e-9 * abs(expected).max())
+
+    @settings(max_examples=50, deadline=None)
+    @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.integers(1, 5))
+    def test_seeds_like_the_reference(self, problem, n_jobs):
+        gram = reference.gram_matrix(problem.instances())
+        members = random_jobs(problem.seed, len(gram), n_jobs)
+        uniforms = np.random.default_rng(problem.seed).random((n_jobs, problem.n_clusters, 3))
+        found = backend().gram_seed(gram, members, uniforms)
+        assert members[np.arange(n_jobs)[:, None], found].all()
+        assert_array_equal(found, reference.gram_seed(gram, members, uniforms))
+
+    @settings(max_examples=60, deadline=None)
+    @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.sampled_from([0, 1, 300]), st.booleans())
+    def test_ends_where_the_reference_ends(self, problem, max_iter, repeat_starts):
+        gram = reference.gram_matrix(problem.instances())
+        members = random_jobs(problem.seed, len(gram), 3)
+        starts = np.random.default_rng(problem.seed).integers(len(gram), size=(3, problem.n_clusters))
+        if not repeat_starts:
+            starts = np.tile(np.arange(problem.n_clusters), (3, 1))
+        ours, theirs = (one.gram_lloyd(gram, members, starts, max_iter) for one in (backend(), reference))
+        tolerance = problem.tolerance()
+        assert_array_equal(ours.n_iter, theirs.n_iter)
+        assert_allclose(ours.sq_distances, theirs.sq_distances, rtol=0, atol=tolerance)
+        assert_allclose(ours.inertia, theirs.inertia, rtol=0, atol=len(gram) * tolerance)
+        own = np.take_along_axis(theirs.sq_distances, ours.labels[..., None], axis=2)[..., 0]
+        assert (own <= theirs.sq_distances.min(axis=2) + tolerance).all()
+
+    @settings(max_examples=30, deadline=None)
+    @given(problems())
+    def test_ties_and_duplicates_end_too(self, problem):
+        gram = reference.gram_matrix(problem.instances())
+        members = random_jobs(problem.seed, len(gram), 2)
+        starts = np.random.default_rng(problem.seed).integers(len(gram), size=(2, problem.n_clusters))
+        found = backend().gram_lloyd(gram, members, starts, 300)
+        assert (found.sq_distances >= 0).all()
+        assert ((found.labels >= 0) & (found.labels < problem.n_clusters)).all()
+
+
+class TestBags:
+    @settings(max_examples=60, deadline=None)
+    @given(bag_offsets(), st.integers(0, 40), st.sampled_from(["float32", "float64"]), st.integers(0, 99))
+    def test_reductions_are_those_of_the_reference(self, offsets, n_columns, dtype, seed):
+        rng = np.random.default_rng(seed)
+        shape = (offsets[-1], n_columns) if n_columns else offsets[-1]
+        for values in (rng.normal(size=shape).astype(dtype), rng.integers(3, size=shape).astype(dtype)):
+            for name in ("bag_min", "bag_max"):
+                found = getattr(backend(), name)(values, offsets)
+                assert_array_equal(found, getattr(reference, name)(values, offsets), strict=True)
+            mean = backend().bag_mean(values, offsets)
+            assert_allclose(mean, reference.bag_mean(values, offsets), rtol=1e-6, atol=1e-7, strict=True)
+            pairs = zip(backend().bag_two_min(values, offsets), reference.bag_two_min(values, offsets), strict=True)
+            for found, expected in pairs:
+                assert_array_equal(found, expected, strict=True)
+
+    @pytest.mark.parametrize("n_columns", [1, 3, 8, 20])
+    def test_a_value_that_is_no_number_wins(self, n_columns):
+        values = np.random.default_rng(0).normal(size=(40, n_columns))
+        values[[0, 15, 39], 0] = np.nan
+        offsets = np.array([0, 10, 20, 30, 40])
+        for name in ("bag_min", "bag_max"):
+            assert_array_equal(getattr(backend(), name)(values, offsets), getattr(reference, name)(values, offsets))
+
+    @settings(max_examples=30, deadline=None)
+    @given(bag_offsets(), st.integers(1, 6), st.integers(0, 99))
+    def test_histograms_are_those_of_the_reference(self, offsets, n_bins, seed):
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(n_bins, size=offsets[-1]).astype(np.int32)
+        classes = rng.integers(3, size=len(offsets) - 1)
+        expected = reference.bag_histograms(labels, offsets, n_bins)
+        assert_array_equal(backend().bag_histograms(labels, offsets, n_bins), expected)
+        expected = reference.class_histograms(labels, offsets, classes, 3, n_bins)
+        assert_array_equal(backend().class_histograms(labels, offsets, classes, 3, n_bins), expected)
+
+
+class TestThreads:
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_results_do_not_depend_on_their_number(self, dtype):
+        X = np.random.default_rng(0).normal(size=(4000, 96)).astype(dtype)
+        offsets = np.arange(0, 4001, 5)
+        uniforms = np.random.default_rng(1).random((24, 5))
+
+        def everything(n_threads):
+            one = backend(n_threads)
+            starts = one.seed(X, 24, uniforms)
+            clusters = one.lloyd(X, X[starts], 300)
+            return [
+                one.sq_distances(X, X[:24]),
+                *one.assign_sums(X, X[:24]),
+                starts,
+                *clusters,
+                one.bag_min(X, offsets),
+                one.bag_mean(X, offsets),
+                *one.bag_two_min(X, offsets),
+            ]
+
+        expected = everything(1)
+        for n_threads in (2, 3):
+            for found, wanted in zip(everything(n_threads), expected, strict=True):
+                assert_array_equal(found, wanted)
+
+    def test_jobs_do_not_depend_on_their_number(self):
+        gram = reference.gram_matrix(np.random.default_rng(0).normal(size=(300, 10)))
+        members = random_jobs(0, 300, 25)
+        uniforms = np.random.default_rng(0).random((25, 12, 4))
+
+        def everything(n_threads):
+            starts = backend(n_threads).gram_seed(gram, members, uniforms)
+            return starts, *backend(n_threads).gram_lloyd(gram, members, starts, 300)
+
+        expected = everything(1)
+        for n_threads in (2, 3):
+            for found, wanted in zip(everything(n_threads), expected, strict=True):
+                assert_array_equal(found, wanted)
+        assert_array_equal(backend(3).gram_matrix(gram), backend(1).gram_matrix(gram))
+
+    def test_kernels_run_side_by_side(self):
+        X = np.random.default_rng(0).normal(size=(2000, 64))
+        expected = backend().lloyd(X, X[:20], 300)
+        with ThreadPoolExecutor(3) as pool:
+            for found in pool.map(lambda n: backend(n).lloyd(X, X[:20], 300), [1, 2, 3, 2, 1]):
+                assert_array_equal(found.labels, expected.labels)
+                assert_array_equal(found.centers, expected.centers)
+
+
+class TestInputs:
+    def test_read_only_and_strided_arrays(self):
+        X = np.random.default_rng(0).normal(size=(60, 14))
+        X.flags.writeable = False
+        offsets = np.arange(0, 61, 6)
+        for view in (X, X[:, ::2], X[::-1], np.asfortranarray(X)):
+            centers = view[:4]
+            assert_allclose(backend().sq_distances(view, centers), exact_squares(view, centers), atol=1e-12)
+            assert_array_equal(backend().lloyd(view, centers, 50).labels, reference.lloyd(view, centers, 50).labels)
+            assert_array_equal(backend().bag_min(view, offsets), reference.bag_min(view, offsets))
+
+    def test_start_and_data_are_left_alone(self):
+        X = np.random.default_rng(0).normal(size=(50, 3))
+        start = X[:4].copy()
+        backend().lloyd(X, start, 50)
+        assert_array_equal(start, X[:4])
+
+    def test_sparse_instances_and_other_types_are_left_to_the_reference(self):
+        dense = np.random.default_rng(0).integers(0, 3, size=(40, 6)).astype(float)
+        X = sp.csr_array(dense)
+        assert_allclose(backend().sq_distances(X, dense[:3]), reference.sq_distances(dense, dense[:3]), atol=1e-9)
+        assert_array_equal(backend().assign(X, dense[:3])[0], reference.assign(X, dense[:3])[0])
+        assert backend().lloyd(X, dense[:3], 20).inertia == reference.lloyd(X, dense[:3], 20).inertia
+        whole = np.arange(12).reshape(6, 2)
+        assert_array_equal(backend().bag_max(whole, np.array([0, 2, 6])), [[2, 3], [10, 11]])
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda: backend().sq_distances(np.ones((3, 2)), np.ones((3, 4))),
+            lambda: backend().assign(np.ones((3, 2)), np.ones((0, 2))),
+            lambda: backend().lloyd(np.ones((3, 2)), np.ones((1, 3)), 5),
+            lambda: backend().seed(np.ones((3, 2)), 3, np.ones((2, 2))),
+            lambda: backend().gram_seed(np.eye(3), np.ones((2, 4), bool), np.ones((2, 1, 1))),
+            lambda: backend().gram_lloyd(np.eye(3), np.ones((1, 3), bool), np.array([[0, 3]]), 5),
+        ],
+    )
+    def test_arrays_that_do_not_fit_are_refused(self, call):
+        with pytest.raises(ValueError, match="does not fit"):
+            call()
+
+    def test_bags_and_labels_are_checked(self):
+        values = np.ones((4, 2))
+        with pytest.raises(ValueError, match="Bag 1 runs from row 2 to row 2 of 4"):
+            backend().bag_min(values, np.array([0, 2, 2, 4]))
+        with pytest.raises(ValueError, match="Bag 0 runs from row 0 to row 5 of 4"):
+            backend().bag_mean(values, np.array([0, 5]))
+        with pytest.raises(ValueError, match="Row 2 has label 7"):
+            backend().bag_histograms(np.array([0, 1, 7]), np.array([0, 3]), 3)
+        with pytest.raises(ValueError, match="Job 1 has no member"):
+            backend().gram_seed(np.eye(3), np.array([[True] * 3, [False] * 3]), np.ones((2, 1, 1)))
+        with pytest.raises(ValueError, match="classes"):
+            backend().class_histograms(np.zeros(3, int), np.array([0, 3]), np.array([2]), 2, 1)
