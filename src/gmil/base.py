@@ -153,3 +153,24 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         """Return bags to predict, of the same features as the training bags."""
         check_is_fitted(self)
         return check_bags(X, estimator=self, reset=False)
+
+
+class TwoClassMixin:
+    """What a classifier of two classes adds to `BagClassifier`; it stands to the left of it."""
+
+    def _check_two_classes(self: Any, X: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
+        """Return training bags and which of them are positive; more classes than two are refused."""
+        bags, labels = self._check_training(X, y)
+        if len(self.classes_) > 2:
+            msg = (
+                f"Only binary classification is supported. The type of the target is multiclass: y has "
+                f"{len(self.classes_)} classes. Wrap {type(self).__name__} in OneVsRestClassifier."
+            )
+            raise BagValidationError(msg)
+        self._check_positive_class()
+        return bags, labels == self._class_order()[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = cast("Any", super()).__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

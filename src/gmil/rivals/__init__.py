@@ -2,4 +2,39 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from gmil.rivals.annealing import AnnealedSVM
+from gmil.rivals.apr import APR
+from gmil.rivals.citation import CitationKNN
+from gmil.rivals.diverse_density import DiverseDensity
+from gmil.rivals.emdd import EMDD
+from gmil.rivals.encodings import VLADClassifier
+from gmil.rivals.ensemble import MILEnsemble
+from gmil.rivals.fisher import FisherVectorClassifier
+from gmil.rivals.graph_kernel import GraphKernelSVM
+from gmil.rivals.mica import MICA
+from gmil.rivals.miles import MILES
+from gmil.rivals.ppmm import PPMM
+from gmil.rivals.set_kernels import SetKernelSVM
+from gmil.rivals.single_instance import SingleInstance
+from gmil.rivals.statistics import BagStatistics
+from gmil.rivals.svm import InstanceSVM, WitnessSVM
+
+__all__ = [
+    "APR",
+    "EMDD",
+    "MICA",
+    "MILES",
+    "PPMM",
+    "AnnealedSVM",
+    "BagStatistics",
+    "CitationKNN",
+    "DiverseDensity",
+    "FisherVectorClassifier",
+    "GraphKernelSVM",
+    "InstanceSVM",
+    "MILEnsemble",
+    "SetKernelSVM",
+    "SingleInstance",
+    "VLADClassifier",
+    "WitnessSVM",
+]

@@ -1,0 +1,146 @@
+"""MI-SVM and mi-SVM by deterministic annealing: AW-SVM, AL-SVM and ALP-SVM."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import register
+from gmil.rivals.annealing_training import Annealing, train_annealed
+from gmil.rivals.kernel_machine import KernelMachine
+from gmil.rivals.tuning import KernelSetting, kernel_settings
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Integers
+    from gmil.rivals.svm_kernels import Machine
+
+
+@register(method="annealed-svm")
+class AnnealedSVM(KernelMachine):
+    """MI-SVM and mi-SVM by deterministic annealing, which avoids poor local optima (Gehler and Chapelle).
+
+    Which instances of positive bags are positive is a matter of probabilities. At a high temperature all are alike;
+    as it falls, the machine and the probabilities are found in turns, until the probabilities are zeros and ones.
+    Labels begin from the machine on the labels of the bags.
+
+    Parameters
+    ----------
+    objective : {"witness", "labels", "labels-prior"}, default="witness"
+        AW-SVM: one instance of a positive bag is its witness, as in `WitnessSVM`. AL-SVM: every instance has a
+        label, at least one of a positive bag is positive, as in `InstanceSVM`; it tends to label whole bags. ALP-SVM:
+        every instance has a label, and ``positive_share`` of a positive bag are positive.
+    C : float, default=10.0
+        What a unit of slack costs.
+    kernel : {"rbf", "linear"}, default="rbf"
+        The kernel between instances.
+    gamma : float or "median", default="median"
+        The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
+        instances.
+    balance : bool, default=True
+        With "witness": slack of a negative instance costs C times the number of positive bags over the number of
+        negative instances, so that both sides weigh alike; False: it costs C.
+    positive_share : float, default=0.5
+        With "labels-prior": the share of a positive bag that is positive; one instance at least.
+    cooling : float, default=1.5
+        What the temperature is divided by, from 10 C to C / 100, before it is zero.
+    max_iter : int, default=5
+        Machines trained at most at one temperature above zero.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose C from 1, 10, 100 by accuracy on five folds of the training bags.
+    pos_label : label or None, default=None
+        The positive class; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        The instances that f needs, scaled; sparse ones as a dict of arrays. For a linear kernel one row, the weights.
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    gamma_, C_ : float
+        The values in use.
+    temperatures_, objectives_ : arrays of shape (n_iter,)
+        The temperature of every machine, and half the squared norm plus the expected cost of all slacks less the
+        temperature times the entropy of the assignment; it never rises at one temperature.
+    stop_reason_ : {"converged", "cycle", "iterations"}
+        How training ended at the temperature zero: the assignment stayed, an older one came back, or neither did.
+    n_iter_ : int
+        Machines trained.
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Training holds one Gram matrix, 8 N^2 bytes for N instances, and solves some fifty machines on it. Lower objectives
+    are not always lower errors on new bags.
+
+    References
+    ----------
+    Gehler, P. and Chapelle, O., "Deterministic Annealing for Multiple-Instance Learning", AISTATS 2007.
+
+    Examples
+    --------
+    >>> from gmil import AnnealedSVM, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = AnnealedSVM().fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        "objective": [StrOptions({"witness", "labels", "labels-prior"})],
+        "balance": ["boolean"],
+        "positive_share": [Interval(Real, 0, 1, closed="right")],
+        "cooling": [Interval(Real, 1, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        objective: str = "witness",
+        *,
+        C: float = 10.0,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        balance: bool = True,
+        positive_share: float = 0.5,
+        cooling: float = 1.5,
+        max_iter: int = 5,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.objective = objective
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.balance = balance
+        self.positive_share = positive_share
+        self.cooling = cooling
+        self.max_iter = max_iter
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _settings(self, gamma: float) -> list[KernelSetting]:
+        # A fit solves many machines already: the cost matters most, the width stays.
+        return kernel_settings(gamma, widths=[1.0])
+
+    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+        annealing = Annealing(self.objective, C, self.balance, self.positive_share, self.cooling, self.max_iter)
+        machine, self.temperatures_ = train_annealed(gram, offsets, annealing, backend)
+        return machine

@@ -1,0 +1,268 @@
+"""Citation kNN: a bag is judged by the bags near it and by the bags that it is near to."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import register
+from gmil.engine import resolve
+from gmil.errors import BagValidationError
+from gmil.rivals.bag_distances import (
+    DISTANCES,
+    Grouped,
+    distances_between,
+    distances_within,
+    grouped,
+    pack,
+    unpack,
+)
+from gmil.rivals.citation_votes import citing_radii, radii_without, voters
+from gmil.rivals.scaled import ScaledClassifier
+from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+@register(method="citation-knn")
+class CitationKNN(ScaledClassifier):
+    """Nearest neighbours between bags, with a say for the bags that cite the new one (Wang & Zucker 2000).
+
+    The references of a bag are the training bags nearest to it. Its citers are the training bags that would count
+    it among their own nearest: bags to which it is nearer than their ``n_citers``-th nearest training bag. Each
+    votes for its label, a bag that is both votes twice, and a tie is negative.
+
+    Parameters
+    ----------
+    n_references : int, default=2
+        R, the number of nearest training bags that vote. Bags that are as near as the last of them vote too.
+    n_citers : int, default=4
+        C, how far the neighbourhoods of the training bags reach.
+    distance : {"min", "max", "ranked"}, default="min"
+        The Hausdorff distance between bags: between the two nearest instances; the largest distance between an
+        instance of one bag and the nearest one of the other; or the ``rank``-th smallest of these in place of the
+        largest.
+    rank : int or float, default=0.5
+        Used with ``distance="ranked"``: a number from 1 (which is "min") on, or a share of the instances of a bag,
+        rounded up; 1.0 is "max". A number above the size of a bag is that size.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`; results do not depend on it.
+    backend : {"auto", "numpy", "native"}, default="auto"
+        The implementation of the kernels, as in `gmil.GMIL`.
+
+    Attributes
+    ----------
+    radii_ : array of shape (n_bags,)
+        The distance of every training bag to its ``n_citers``-th nearest other: what is nearer, it cites.
+    instances_ : array of shape (n_instances, n_features), or a tuple of the arrays of a CSR matrix
+        The training instances, scaled, in double precision.
+    offsets_ : array of shape (n_bags + 1,)
+        Where the training bags begin.
+    labels_ : array of shape (n_bags,)
+        The class of every training bag, as its position in ``classes_``.
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Training costs half of the distances between all pairs of instances, O(N^2 d), and a new bag the distances to
+    all training instances; only some megabytes of them are held at a time. Sparse instances stay sparse.
+
+    Published figures are those of leave-one-out, with features scaled to [0, 1] on all bags together:
+    :meth:`leave_one_out` does that.
+
+    References
+    ----------
+    Wang, J. and Zucker, J.-D., "Solving the multiple-instance problem: a lazy learning approach", ICML 2000.
+
+    Examples
+    --------
+    >>> from gmil import CitationKNN, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = CitationKNN(distance="max").fit(bags[:80], y[:80])
+    >>> model.decision_function(bags[80:]).shape
+    (20,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_references": [Interval(Integral, 1, None, closed="left")],
+        "n_citers": [Interval(Integral, 1, None, closed="left")],
+        "distance": [StrOptions(set(DISTANCES))],
+        "rank": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions({"auto", "numpy", "native"})],
+    }
+
+    def __init__(
+        self,
+        n_references: int = 2,
+        n_citers: int = 4,
+        *,
+        distance: str = "min",
+        rank: float = 0.5,
+        scale: str | None = "minmax",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        self.n_references = n_references
+        self.n_citers = n_citers
+        self.distance = distance
+        self.rank = rank
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the training bags and measure the distances between them.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        self.radii_ = citing_radii(self._fit_distances(X, y), self.n_citers)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the votes for the positive class minus those for the negative one, or the votes for every class.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
+        """
+        bags, instances = self._new_scaled(X)
+        return self._decide(grouped(instances, bags.offsets))
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return how every instance would be judged if it were a bag by itself.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Votes as in ``decision_function``, aligned with the instances of all bags, one bag after the other.
+        """
+        bags, instances = self._new_scaled(X)
+        return self._decide(grouped(instances, np.arange(bags.n_instances + 1)))
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def leave_one_out(self, X: Any, y: Any) -> NDArray[Any]:
+        """Return the label of every bag as all other bags predict it, (n_bags,).
+
+        As in the published experiments, the scaling of the features is fitted on all bags, the one that is left
+        out included; it sees no labels. The estimator itself stays as it is.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        model = cast("CitationKNN", clone(self))
+        within = model._fit_distances(X, y)
+        radii = radii_without(within, self.n_citers)
+        np.fill_diagonal(within, np.inf)  # no bag is its own neighbour
+        votes = voters(within, radii, self.n_references)
+        np.fill_diagonal(votes, 0)
+        return model._labels_of(model._count(votes, model.labels_))
+
+    # ---------------------------------------------------------------- folds that share their distances
+
+    def _shares_folds(self) -> bool:
+        """Tell whether all folds see the same distances: no scaling that depends on the training bags."""
+        return type(self) is CitationKNN and self.scale in (None, "l2")
+
+    @staticmethod
+    def _decisions_of_folds(models: Sequence[CitationKNN], bags: Bags, y: NDArray[Any], training: Booleans) -> Floats:
+        """Return decisions about the bags that do not train, (n_models, n_folds, n_problems, n_bags); NaN elsewhere.
+
+        ``training`` is (n_folds, n_bags). Models that measure distances alike share one matrix of them.
+        """
+        classes, labels = np.unique(y, return_inverse=True)
+        found = np.full((len(models), len(training), 1 if len(classes) == 2 else len(classes), len(bags)), np.nan)
+        matrices: dict[Any, Floats] = {}
+        for i, model in enumerate(models):
+            model._validate_params()
+            model.classes_ = classes
+            model._check_classes()
+            key = (model.scale, model.distance, model.rank)
+            if key not in matrices:
+                matrices[key] = model._distances_of_all(bags)
+            for j, inside in enumerate(training):
+                decisions = model._decide_fold(matrices[key], labels, inside)
+                found[i, j][:, ~inside] = decisions if decisions.ndim == 1 else decisions.T
+        return found
+
+    def _distances_of_all(self, bags: Bags) -> Floats:
+        instances = apply_scaling(bags.instances, fit_scaling(bags.instances, self.scale))
+        backend = resolve(self.backend, self.n_jobs)
+        return distances_within(grouped(instances, bags.offsets), self.distance, self.rank, backend)
+
+    def _decide_fold(self, within: Floats, labels: Integers, inside: Booleans) -> Floats:
+        radii = citing_radii(within[np.ix_(inside, inside)], self.n_citers)
+        votes = voters(within[np.ix_(~inside, inside)], radii, self.n_references)
+        return self._count(votes, labels[inside])
+
+    # ---------------------------------------------------------------- inside
+
+    def _fit_distances(self, X: Any, y: Any) -> Floats:
+        """Keep the training bags; return the distances between them."""
+        bags, self.labels_ = self._check_training(X, y)
+        self._check_classes()
+        training = grouped(self._fit_scaled(bags), bags.offsets)
+        self.instances_, self.offsets_ = pack(training.instances), training.offsets
+        return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))
+
+    def _check_classes(self) -> None:
+        if len(self.classes_) == 2:
+            self._check_positive_class()
+        elif self.pos_label is not None:
+            msg = (
+                f"pos_label={self.pos_label!r} names the positive class of two, but y has {len(self.classes_)} classes."
+            )
+            raise BagValidationError(msg)
+
+    def _decide(self, queries: Grouped) -> Floats:
+        training = Grouped(unpack(self.instances_, self.n_features_in_), self.offsets_)
+        backend = resolve(self.backend, self.n_jobs)
+        to_training = distances_between(queries, training, self.distance, self.rank, backend)
+        return self._count(voters(to_training, self.radii_, self.n_references), self.labels_)
+
+    def _count(self, votes: Floats, labels: Integers) -> Floats:
+        """Return votes by class, (n_queries, n_classes), or of two classes their difference, (n_queries,)."""
+        by_class: Floats = votes @ (labels[:, None] == np.arange(len(self.classes_)))
+        if len(self.classes_) > 2:
+            return by_class
+        negative, positive = self._class_order()
+        return by_class[:, positive] - by_class[:, negative]

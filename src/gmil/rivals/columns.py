@@ -1,0 +1,26 @@
+"""The columns that a method works on, as a dense array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+
+def dense_columns(X: Instances, columns: Integers) -> Floats:
+    """Return some columns as a dense array in double precision."""
+    picked = X[:, columns]
+    return np.asarray(picked.toarray() if sp.issparse(picked) else picked, dtype=np.float64)
+
+
+def varying_columns(X: Instances) -> Integers:
+    """Return the columns that are not constant; all of them where every one is."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    varying = np.flatnonzero(low < high)
+    return varying if len(varying) else np.arange(X.shape[1])

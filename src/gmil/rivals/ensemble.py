@@ -1,0 +1,194 @@
+"""MIL-Ensemble: several classifiers, each trained on bags drawn again, and the majority of them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.metaestimators import available_if
+
+from gmil.base import BagClassifier, register
+from gmil.classifiers.settings import make_generator
+from gmil.errors import BagValidationError
+from gmil.rivals.citation import CitationKNN
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Integers
+
+_MOST_DRAWS = 1000
+
+
+def draw_bags(labels: Integers, generator: np.random.Generator) -> Integers:
+    """Draw as many bags as there are, with replacement; a draw that loses a class is drawn again."""
+    n_classes = len(np.unique(labels))
+    for _ in range(_MOST_DRAWS):
+        drawn = generator.integers(len(labels), size=len(labels))
+        if len(np.unique(labels[drawn])) == n_classes:
+            return np.sort(drawn)
+    msg = (
+        f"No draw of {len(labels)} bags with replacement had all {n_classes} classes in {_MOST_DRAWS} tries: "
+        "some classes have too few bags. Add bags, or leave those classes out."
+    )
+    raise BagValidationError(msg)
+
+
+def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, seed: int) -> Any:
+    member = clone(base)
+    seeds = {name: seed for name in member.get_params() if name.rpartition("__")[2] == "random_state"}
+    return member.set_params(**seeds).fit(bags, labels)
+
+
+def _members_score_instances(ensemble: MILEnsemble) -> bool:
+    return hasattr(ensemble._base(), "score_instances")
+
+
+@register(method="ensemble")
+class MILEnsemble(BagClassifier):
+    """Bagging over bags: the majority of classifiers that saw different draws of the bags (Zhou & Zhang 2003).
+
+    Parameters
+    ----------
+    estimator : classifier of bags or None, default=None
+        What is trained on every draw; it is cloned. None is ``CitationKNN()``.
+    n_estimators : int, default=5
+        The number of draws. With an even number two classes may tie, and a tie is negative.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. Members that have no own ``pos_label`` get it.
+    n_jobs : int or None, default=None
+        Members that are trained at the same time, in processes; None is one. Results do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws and of the members.
+
+    Attributes
+    ----------
+    estimators_ : list of classifiers
+        The members, fitted.
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Every draw takes as many bags as there are, with replacement: a bag may be there twice, and then counts twice. A
+    draw without a bag of some class is drawn again.
+
+    References
+    ----------
+    Zhou, Z.-H. and Zhang, M.-L., "Ensembles of multi-instance learners", ECML 2003.
+
+    Examples
+    --------
+    >>> from gmil import APR, MILEnsemble, load_musk1
+    >>> bags, y = load_musk1(return_X_y=True)
+    >>> model = MILEnsemble(APR(), random_state=0).fit(bags[::2], y[::2])
+    >>> model.score(bags[1::2], y[1::2]) > 0.7
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 5,
+        *,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the members on bags drawn with replacement.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        bags, labels = self._check_training(X, y)
+        if len(self.classes_) == 2:
+            self._check_positive_class()
+        elif self.pos_label is not None:
+            n_classes = len(self.classes_)
+            msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
+            raise BagValidationError(msg)
+        generator = make_generator(self.random_state)
+        draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
+        seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
+        base = self._base_with_positive_class()
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_member)(base, bags[drawn], self.classes_[labels[drawn]], seed)
+            for drawn, seed in zip(draws, seeds, strict=True)
+        )
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the share of members for the positive class minus that for the negative one, or those of all classes.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
+        """
+        bags = self._check_new(X)
+        predicted = np.array([member.predict(bags) for member in self.estimators_])  # (n_members, n_bags)
+        shares: Floats = (predicted[..., None] == self.classes_).mean(axis=0)
+        if len(self.classes_) > 2:
+            return shares
+        negative, positive = self._class_order()
+        return shares[:, positive] - shares[:, negative]
+
+    @available_if(_members_score_instances)
+    def score_instances(self, X: Any) -> Floats:
+        """Return the mean over the members of their scores of every instance, where they have such scores.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        bags = self._check_new(X)
+        return np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
+
+    def _base(self) -> BaseEstimator:
+        return CitationKNN() if self.estimator is None else self.estimator
+
+    def _base_with_positive_class(self) -> BaseEstimator:
+        """Return what is trained, told which class is positive, so that all members score alike."""
+        base = clone(self._base())
+        if len(self.classes_) == 2 and base.get_params().get("pos_label", False) is None:
+            base.set_params(pos_label=self.classes_.tolist()[self._class_order()[1]])
+        return base
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = get_tags(self._base()).classifier_tags.multi_class
+        return tags

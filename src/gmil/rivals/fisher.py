@@ -1,0 +1,181 @@
+"""A linear classifier of bags encoded as gradients of a mixture of Gaussians (miFV)."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import register
+from gmil.classifiers.settings import make_generator
+from gmil.classifiers.space import FeatureSpace, fit_space
+from gmil.engine import resolve
+from gmil.rivals.encoding_vectors import Mixture, fisher_vectors, fit_mixture, normalize_vectors
+from gmil.rivals.encodings import SHARED_CONSTRAINTS, EncodedClassifier
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+_SHARE_OF_VARIANCE = 0.95
+_SPARSE_DIRECTIONS = 100
+_DENSE_ENTRIES = 1 << 24
+"""Up to this many entries sparse instances are made dense for the principal components: 128 MiB."""
+
+
+@register(method="mi-fv")
+class FisherVectorClassifier(EncodedClassifier):
+    """Linear support vector machine on Fisher vectors of bags (miFV of Wei, Wu & Zhou).
+
+    A mixture of Gaussians is fitted to all training instances, on their principal components. A bag becomes the
+    gradient of the likelihood of its instances with respect to means and deviations; the signed square roots of that
+    are brought to length one.
+
+    Parameters
+    ----------
+    n_gaussians : int, default=1
+        The number of Gaussians. One compares the mean and the spread of a bag with those of all instances.
+    n_components : int, float, "auto" or None, default="auto"
+        Principal components kept after scaling: a number, or the share of the variance to keep. "auto" keeps 95 % of
+        the variance (of large sparse data 100 components). None: no PCA, and sparse instances become dense.
+    C : float, default=1.0
+        The price of a training error.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
+        Scaling of the features, fitted on the training instances.
+    max_iter : int, default=300
+        Iterations of expectation maximisation at most.
+    sample_size : int or None, default=10_000
+        With more training instances than this, the mixture is learnt on a sample without replacement. None: always
+        on all.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
+        results do not depend on it.
+    backend : {"auto", "numpy", "native"}, default="auto"
+        The implementation of k-means, from which the mixture starts, and of reductions over bags.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the sample, of k-means++ and of the linear classifier.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n_gaussians,)
+    means_, variances_ : arrays of shape (n_gaussians, n_columns)
+        Of scaled features, projected where there is a PCA.
+    coef_ : array of shape (n_gaussians * 2 * n_columns, 1) or (n_gaussians * 2 * n_columns, n_classes)
+        For every Gaussian the weights of the gradients with respect to its means, then to its deviations.
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+    n_iter_ : int
+        Iterations of expectation maximisation.
+
+    Notes
+    -----
+    Everything but the principal components is linear in the number of instances and of columns.
+
+    References
+    ----------
+    Wei, X.-S., Wu, J. and Zhou, Z.-H., "Scalable Algorithms for Multi-Instance Learning", IEEE Transactions on
+    Neural Networks and Learning Systems 28(4), 2017.
+
+    Examples
+    --------
+    >>> from gmil import FisherVectorClassifier, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = FisherVectorClassifier(random_state=0).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_gaussians": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
+            None,
+        ],
+        **SHARED_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_gaussians: int = 1,
+        *,
+        n_components: float | str | None = "auto",
+        C: float = 1.0,
+        scale: str | None = "standard",
+        max_iter: int = 300,
+        sample_size: int | None = 10_000,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_gaussians = n_gaussians
+        self.n_components = n_components
+        self.C = C
+        self.scale = scale
+        self.max_iter = max_iter
+        self.sample_size = sample_size
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the mixture and the classifier from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        bags, labels = self._check_classes(X, y)
+        generator = make_generator(self.random_state)
+        instances = self._fit_space(bags.instances, generator)
+        sample = self._sample(instances, bags, labels, self.n_gaussians, "n_gaussians", generator)
+        mixture = fit_mixture(sample, self.n_gaussians, self.max_iter, resolve(self.backend, self.n_jobs), generator)
+        self.weights_, self.means_, self.variances_, self.n_iter_ = mixture
+        self._fit_linear(self._encode(instances, bags.offsets), labels, generator)
+        return self
+
+    def _fit_space(self, X: Instances, generator: np.random.Generator) -> Floats:
+        n_components = self.n_components
+        if sp.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_ENTRIES:
+            X = X.toarray()
+        if isinstance(n_components, str):
+            n_components = _automatic_components(X)
+        space, instances = fit_space(X, self.scale, n_components, generator)
+        self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
+        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
+        return _dense(instances)
+
+    def _apply_space(self, X: Instances) -> Instances:
+        unit_length = self.scale is not None and self.scale.endswith("l2")
+        space = FeatureSpace(self.scale_shift_, self.scale_divisor_, unit_length, self.pca_mean_, self.pca_components_)
+        return _dense(space.apply(X))
+
+    def _encode(self, instances: Instances, offsets: Integers) -> Floats:
+        mixture = Mixture(self.weights_, self.means_, self.variances_, self.n_iter_)
+        return normalize_vectors(fisher_vectors(instances, offsets, mixture, resolve(self.backend, self.n_jobs)))
+
+
+def _automatic_components(X: Instances) -> float | None:
+    if not sp.issparse(X):
+        # A share of no variance at all is no number.
+        return _SHARE_OF_VARIANCE if (X[0] != X).any() else None
+    # The solver for sparse data cannot give all components.
+    return min(_SPARSE_DIRECTIONS, min(X.shape) - 1) or None
+
+
+def _dense(X: Any) -> Floats:
+    return X.toarray() if sp.issparse(X) else X

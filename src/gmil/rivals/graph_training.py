@@ -1,0 +1,177 @@
+"""Kernels between bags that are read as graphs: who is near whom within a bag; plain arrays in, plain arrays out."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gmil.engine.distances import distances
+from gmil.engine.reference import dense_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_BLOCK_ROWS = 2048
+"""Points of either side that meet at once: 32 MiB of kernel values."""
+
+_CLEARLY_LESS = 1 - 1e-9
+"""Equal distances must not fall on both sides of their mean by rounding."""
+
+_SHORTEST = 1e-3
+"""The weight of an edge is one over its length, which counts as this much of the mean distance at least."""
+
+
+class Points(NamedTuple):
+    """Weighted points of bags, nodes or edges; bag i has ``offsets[i]:offsets[i + 1]``, and may have none."""
+
+    features: Instances  # (n_points, n_features)
+    weights: Floats  # (n_points,)
+    offsets: Integers  # (n_bags + 1,)
+
+
+def within_bags(X: Instances, offsets: Integers, backend: Backend) -> Iterator[Floats]:
+    """Yield the distances between the instances of every bag, (size, size) each."""
+    for start, stop in itertools.pairwise(offsets):
+        bag = dense_rows(X, np.arange(start, stop))
+        yield distances(bag, bag, backend)
+
+
+def neighbours(apart: Floats) -> Booleans:
+    """Return which instances of a bag are nearer to each other than the mean of all pairs; none to itself."""
+    pairs = apart[np.triu_indices(len(apart), k=1)]
+    if len(pairs) == 0:
+        return np.zeros_like(apart, dtype=bool)
+    near: Booleans = apart < pairs.mean() * _CLEARLY_LESS
+    near = near & near.T
+    np.fill_diagonal(near, val=False)
+    return near
+
+
+def clique_nodes(X: Instances, offsets: Integers, backend: Backend) -> Points:
+    """Return the instances, each with the weight one over the number of its neighbours, itself included.
+
+    Instances that lie together so share the weight of one.
+    """
+    weights = [1 / (1 + neighbours(apart).sum(axis=1)) for apart in within_bags(X, offsets, backend)]
+    return Points(X, np.concatenate(weights), offsets)
+
+
+def all_nodes(X: Instances, offsets: Integers) -> Points:
+    """Return the instances with the weight 1 each."""
+    return Points(X, np.ones(X.shape[0]), offsets)
+
+
+# -------------------------------------------------------------------------------- edges
+
+
+def graph_edges(X: Instances, offsets: Integers, max_edges: int | None, backend: Backend) -> tuple[Points, int]:
+    """Return the edges of the graphs of all bags and the number of bags whose edges had to be thinned.
+
+    Of more than ``max_edges`` edges, so many are taken evenly along the edges in order of length, each with the weight
+    that makes up for those left out. No chance is involved, so a bag always has the same edges.
+    """
+    found, weights, n_thinned = [], [], 0
+    for apart in within_bags(X, offsets, backend):
+        features, lengths = edge_features(apart)
+        n_edges = len(features)
+        if max_edges is not None and n_edges > max_edges:
+            by_length = np.lexsort((*features.T, lengths))
+            features = features[by_length[np.linspace(0, n_edges - 1, max_edges).round().astype(np.int64)]]
+            n_thinned += 1
+        found.append(features)
+        weights.append(np.full(len(features), n_edges / max(1, len(features))))
+    cuts = np.concatenate([[0], np.cumsum([len(features) for features in found])]).astype(np.int64)
+    return Points(np.concatenate(found), np.concatenate(weights), cuts), n_thinned
+
+
+def edge_features(apart: Floats) -> tuple[Floats, Floats]:
+    """Return the features of the edges of one graph, (n_edges, 4), and their lengths.
+
+    Neighbours are joined by an edge of weight one over its length. Each of its two ends gives its degree over the
+    number of edges, and the share of this edge in the weight of all its edges. The smaller end comes first, as an edge
+    has no direction.
+    """
+    near = neighbours(apart)
+    first, second = np.nonzero(np.triu(near))
+    lengths = apart[first, second]
+    if len(first) == 0:
+        return np.empty((0, 4)), lengths
+    shortest = _SHORTEST * apart[np.triu_indices(len(apart), k=1)].mean()
+    weights = near / np.maximum(apart, shortest)
+    degrees, totals = near.sum(axis=1) / len(first), weights.sum(axis=1)
+    ends = [np.column_stack([degrees[end], weights[first, second] / totals[end]]) for end in (first, second)]
+    turned = (ends[0][:, 0] > ends[1][:, 0]) | ((ends[0][:, 0] == ends[1][:, 0]) & (ends[0][:, 1] > ends[1][:, 1]))
+    swapped = np.where(turned[:, None], ends[1], ends[0]), np.where(turned[:, None], ends[0], ends[1])
+    return np.hstack(swapped), lengths
+
+
+# -------------------------------------------------------------------------------- kernels
+
+
+def rbf_sums(left: Points, right: Points, gammas: Sequence[float], backend: Backend) -> Floats:
+    """Return weighted sums of the RBF kernel over all pairs of points of two bags, (n_gammas, n_left, n_right).
+
+    No matrix of all pairs of points is ever held.
+    """
+    by_right = np.zeros((len(gammas), left.features.shape[0], len(right.offsets) - 1))
+    for columns in _blocks(right.features.shape[0]):
+        bags, summation = _summation(right, columns)
+        block = dense_rows(right.features, np.arange(columns.start, columns.stop))
+        for rows in _blocks(left.features.shape[0]):
+            squares = backend.sq_distances(left.features[rows], block)
+            values = np.empty_like(squares)
+            for total, gamma in zip(by_right, gammas, strict=True):
+                np.exp(np.multiply(squares, -gamma, out=values), out=values)
+                total[rows, bags] += values @ summation
+    return np.stack([_segment_sums(left.weights[:, None] * sums, left.offsets) for sums in by_right])
+
+
+def own_rbf_sums(points: Points, gamma: float, backend: Backend) -> Floats:
+    """Return the weighted sum of the RBF kernel over all pairs of points of every bag with itself, (n_bags,)."""
+    found = np.zeros(len(points.offsets) - 1)
+    for i, (start, stop) in enumerate(itertools.pairwise(points.offsets)):
+        if stop > start:
+            size = np.array([0, stop - start])
+            bag = Points(points.features[start:stop], points.weights[start:stop], size)
+            found[i] = rbf_sums(bag, bag, [gamma], backend)[0, 0, 0]
+    return found
+
+
+def bag_sums(values: Floats, points: Points) -> Floats:
+    """Return the weighted sum of one value per point in every bag, (n_bags,)."""
+    return _segment_sums((values * points.weights)[:, None], points.offsets)[:, 0]
+
+
+def normalized(kernel: Floats) -> Floats:
+    """Return the kernel with ones on its diagonal."""
+    length = np.sqrt(np.diag(kernel))
+    return kernel / length[:, None] / length
+
+
+def _blocks(n_points: int) -> Iterator[slice]:
+    for start in range(0, n_points, _BLOCK_ROWS):
+        yield slice(start, min(start + _BLOCK_ROWS, n_points))
+
+
+def _summation(points: Points, rows: slice) -> tuple[slice, Floats]:
+    """Return the bags of adjacent points, and the matrix that sums the points by bag, (n_points, n_bags)."""
+    among = np.arange(rows.start, rows.stop)
+    bag_of = np.searchsorted(points.offsets, among, side="right") - 1
+    bags = slice(int(bag_of[0]), int(bag_of[-1]) + 1)
+    summation = np.zeros((len(among), bags.stop - bags.start))
+    summation[np.arange(len(among)), bag_of - bags.start] = points.weights[among]
+    return bags, summation
+
+
+def _segment_sums(values: Any, offsets: Integers) -> Floats:
+    """Return sums over the rows of every segment; an empty segment sums to zero."""
+    sums = np.zeros((len(offsets) - 1, values.shape[1]))
+    filled = np.flatnonzero(np.diff(offsets))
+    if len(filled):
+        sums[filled] = np.add.reduceat(values, offsets[:-1][filled], axis=0)
+    return sums

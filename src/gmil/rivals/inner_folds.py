@@ -1,0 +1,58 @@
+"""Choosing settings on the training bags alone, by folds inside them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+Setting = TypeVar("Setting")
+
+
+def inner_folds(labels: Integers, n_folds: int, generator: np.random.Generator) -> list[Booleans]:
+    """Return which bags each inner fold tests, (n_bags,) each; no fold where a class has a single bag.
+
+    There are fewer folds where a class has fewer bags, so that every fold trains on all classes.
+    """
+    n_folds = min(n_folds, int(np.bincount(labels).min()))
+    if n_folds < 2:
+        return []
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(generator.integers(2**31 - 1)))
+    everyone = np.arange(len(labels))
+    return [np.isin(everyone, test) for _, test in splitter.split(everyone, labels)]
+
+
+def choose(
+    settings: Iterable[Setting],
+    labels: Integers,
+    folds: list[Booleans],
+    decide: Callable[[Setting, Booleans], Floats],
+) -> tuple[Setting, float]:
+    """Return the setting with the best accuracy on the inner folds and that accuracy; of equals the first.
+
+    ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside.
+    """
+    best: tuple[Setting, float] | None = None
+    for setting in settings:
+        with warnings.catch_warnings():
+            # A setting that does not converge is judged like any other; only the chosen one is worth a warning.
+            warnings.simplefilter("ignore")
+            right = [_labels_of(decide(setting, test)) == labels[test] for test in folds]
+        accuracy = float(np.concatenate(right).mean())
+        if best is None or accuracy > best[1]:
+            best = setting, accuracy
+    if best is None:
+        msg = "There is no setting to choose from."
+        raise ValueError(msg)
+    return best
+
+
+def _labels_of(decisions: Floats) -> Integers:
+    return (decisions > 0).astype(np.int64) if decisions.ndim == 1 else decisions.argmax(axis=1)

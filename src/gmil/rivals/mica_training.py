@@ -1,0 +1,144 @@
+"""Training of MICA: a linear program for the plane, then the best point of every positive bag, in turns.
+
+Rows are arranged as `gmil.rivals.svm_kernels.Arrangement` says: those of positive bags first, cut by ``offsets``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from gmil.errors import GmilError
+from gmil.rivals.svm_kernels import first_maxima, hinge
+from gmil.rivals.svm_training import bag_means, one_of_each
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_FIRST_ROWS = 400
+"""Negative instances that the first program holds; those that it gets wrong follow."""
+
+_TOLERANCE = 1e-6
+"""Below the feasibility tolerance of the solver nothing counts as violated."""
+
+
+class Plane(NamedTuple):
+    """f(x) = x.weights - threshold, and how it was found."""
+
+    weights: Floats
+    threshold: float
+    objectives: Floats  # (n_iterations,)
+    stop_reason: str
+
+
+def train_mica(X: Instances, offsets: Integers, nu: float, max_iter: int, tol: float, backend: Backend) -> Plane:
+    """Train MICA from the means of positive bags; neither step can raise the objective.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features)
+    offsets : (n_positive_bags + 1,)
+    nu : float
+        What the mean slack of a class costs, next to the 1-norm of the weights.
+    max_iter : int
+    tol : float
+        Training ends where the objective falls by less than this share.
+    backend : Backend
+    """
+    inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
+    mixture = bag_means(offsets, int(offsets[-1]))
+    active: Integers = np.unique(np.linspace(0, negatives.shape[0] - 1, _FIRST_ROWS).astype(np.int64))
+    objectives: list[float] = []
+    reason = "iterations"
+    for _ in range(max_iter):
+        weights, threshold, active = solve_plane(mixture @ inside, negatives, nu, active)
+        scores, negative_scores = np.asarray(inside @ weights), np.asarray(negatives @ weights)
+        chosen = mixture @ scores
+        objectives.append(plane_objective(weights, threshold, chosen, negative_scores, nu))
+        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2]):
+            reason = "converged"
+            break
+        best = first_maxima(scores, offsets, backend)
+        moved = best_threshold(scores[best], negative_scores, nu)
+        fails = chosen - moved < 1
+        if not (fails & (scores[best] > chosen)).any():
+            reason = "converged"
+            break
+        mixture = _replaced(mixture, one_of_each(best, len(scores)), fails)
+    return Plane(weights, threshold, np.array(objectives), reason)
+
+
+def plane_objective(weights: Floats, threshold: float, chosen: Floats, negative_scores: Floats, nu: float) -> float:
+    """Return the 1-norm of the weights plus nu times the mean slacks of points of positive bags and of negatives."""
+    slacks = hinge(chosen - threshold).mean() + hinge(threshold - negative_scores).mean()
+    return float(np.abs(weights).sum() + nu * slacks)
+
+
+def solve_plane(points: Any, negatives: Instances, nu: float, active: Integers) -> tuple[Floats, float, Integers]:
+    """Solve for the plane between given points of positive bags and all negatives.
+
+    The program is solved with the ``active`` negatives; those outside that the plane violates join them, until there is
+    none. That is the solution of the whole, as the negatives left out have no slack. Returns weights, threshold and the
+    active negatives.
+    """
+    n_negatives = negatives.shape[0]
+    while True:
+        weights, threshold = _solve_program(points, negatives[active], nu, n_negatives)
+        margins = threshold - np.asarray(negatives @ weights)
+        violated = np.setdiff1d(np.flatnonzero(margins < 1 - _TOLERANCE), active)
+        if len(violated) == 0:
+            return weights, threshold, np.flatnonzero(margins < 1 + _TOLERANCE) if n_negatives > _FIRST_ROWS else active
+        worst = violated[np.argsort(margins[violated])[:_FIRST_ROWS]]
+        active = np.concatenate([active, worst])
+
+
+def _solve_program(points: Any, negatives: Any, nu: float, n_negatives: int) -> tuple[Floats, float]:
+    """Solve one linear program in the two parts of the weights, the threshold and the slacks."""
+    n_points, n_features = points.shape
+    n_rows = n_points + negatives.shape[0]
+    signed = sp.vstack([sp.csr_array(-points), sp.csr_array(negatives)])
+    threshold_column = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])[:, None]
+    rows = sp.hstack([signed, -signed, sp.csr_array(threshold_column), -sp.eye_array(n_rows)], format="csc")
+    costs = np.concatenate([np.full(n_points, nu / n_points), np.full(n_rows - n_points, nu / n_negatives)])
+    found = linprog(
+        np.concatenate([np.ones(2 * n_features), [0], costs]),
+        A_ub=rows,
+        b_ub=-np.ones(n_rows),
+        bounds=[(0, None)] * (2 * n_features) + [(None, None)] + [(0, None)] * n_rows,
+        method="highs",
+    )
+    if found.x is None:
+        msg = f"The linear program of MICA was not solved: {found.message} Scale the features, or change nu."
+        raise GmilError(msg)
+    return found.x[:n_features] - found.x[n_features : 2 * n_features], float(found.x[2 * n_features])
+
+
+def best_threshold(positive_scores: Floats, negative_scores: Floats, nu: float) -> float:
+    """Return the threshold with the least cost of slacks for given scores; the middle of several.
+
+    The cost is convex and bends where a slack vanishes: at a positive score less one, and at a negative score plus one.
+    """
+    bends = np.concatenate([positive_scores - 1, negative_scores + 1])
+    rises = np.concatenate(
+        [
+            np.full(len(positive_scores), nu / len(positive_scores)),
+            np.full(len(negative_scores), nu / len(negative_scores)),
+        ]
+    )
+    order = np.argsort(bends, kind="stable")
+    slopes = -nu + np.cumsum(rises[order])  # to the right of every bend
+    level = np.abs(slopes) <= 1e-12 * nu
+    if level.any():
+        first = int(level.argmax())
+        return float(bends[order[first : first + 2]].mean())
+    return float(bends[order[int((slopes > 0).argmax())]])
+
+
+def _replaced(mixture: Any, best: Any, fails: Booleans) -> Any:
+    """Return the mixtures with those that fail replaced by the best instance."""
+    keep, change = sp.diags_array((~fails).astype(float)), sp.diags_array(fails.astype(float))
+    return sp.csr_array(keep @ mixture + change @ best)

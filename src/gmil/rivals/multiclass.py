@@ -1,0 +1,58 @@
+"""What the rivals share that know any number of classes: labels to numbers, scikit-learn's models to decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.errors import BagValidationError
+from gmil.rivals.scaled import ScaledClassifier
+from gmil.scaling import Scaling, apply_scaling
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+
+class MulticlassClassifier(ScaledClassifier):
+    """A classifier of two or more classes, with a parameter ``pos_label`` as `gmil.GMIL` has it."""
+
+    pos_label: Any
+
+    def _check_classes(self, X: Any, y: Any) -> tuple[Bags, Integers]:
+        """Return training bags and class numbers; of two classes the positive one is 1."""
+        bags, labels = self._check_training(X, y)
+        n_classes = len(self.classes_)
+        if n_classes == 2:
+            self._check_positive_class()
+            return bags, (labels == self._class_order()[1]).astype(np.int64)
+        if self.pos_label is not None:
+            msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
+            raise BagValidationError(msg)
+        return bags, labels
+
+    def _scaled(self, instances: Instances) -> Instances:
+        """Return instances scaled as in training."""
+        unit_length = self.scale is not None and self.scale.endswith("l2")
+        return apply_scaling(instances, Scaling(self.scale_shift_, self.scale_divisor_, unit_length))
+
+
+def check_decisions(estimator: Any, n_classes: int) -> None:
+    """Refuse a model that cannot say how much of every class it sees."""
+    if not (hasattr(estimator, "decision_function") or hasattr(estimator, "predict_proba")):
+        msg = f"The estimator must have decision_function or predict_proba, but {type(estimator).__name__} has neither."
+        raise BagValidationError(msg)
+    shapes = [value for name, value in estimator.get_params().items() if name.endswith("decision_function_shape")]
+    if n_classes > 2 and "ovo" in shapes:
+        msg = "decision_function_shape='ovo' gives decisions on pairs of classes. Pass 'ovr', one for every class."
+        raise BagValidationError(msg)
+
+
+def class_decisions(model: Any, rows: Any) -> Floats:
+    """Return decisions of a fitted scikit-learn classifier, (n_rows,) for two classes, else (n_rows, n_classes)."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(rows))
+    probabilities = np.asarray(model.predict_proba(rows))
+    # Above zero where the positive class is more likely than not.
+    return probabilities[:, 1] - 0.5 if probabilities.shape[1] == 2 else probabilities

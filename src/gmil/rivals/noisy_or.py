@@ -1,0 +1,169 @@
+"""The likelihood of diverse density, its gradient and its minimisation, on plain arrays.
+
+A concept is a point t with a scale s for every feature. An instance x is of the concept with the probability
+p = exp(-a), a = sum_d s_d^2 (x_d - t_d)^2; a bag is positive unless all of its instances are not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gmil.engine import resolve
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+_LEAST_EXPONENT = 1e-9
+"""An instance on the concept point has this exponent in place of 0, where a negative one would cost infinity."""
+
+_FAR = 30.0
+"""Beyond this exponent 1 - p is 1 in double precision, and the probability of a bag is the sum over its instances."""
+
+_TOLERANCE = 1e-5
+"""L-BFGS ends where a step improves the likelihood by less than this share of it."""
+
+_LEAST_GAIN = 1e-3
+"""EM-DD ends where a round improves the likelihood by less than this share of it."""
+
+
+class Concept(NamedTuple):
+    """A point, the scale of every feature, the negative log-likelihood of the training bags, and how it was found."""
+
+    point: Floats  # (n_features,)
+    scales: Floats  # (n_features,)
+    nll: float = np.inf
+    n_iter: int = 0  # iterations of L-BFGS
+
+
+class LabelledInstances(NamedTuple):
+    """Instances of positive bags, then of negative bags.
+
+    Every row holds the features and their squares: with both, exponents and gradients are one product each.
+    """
+
+    terms: Floats  # (n_instances, 2 * n_features)
+    offsets: Integers  # (n_bags + 1,)
+    n_positive: int  # positive bags, which come first
+
+    @property
+    def n_positive_instances(self) -> int:
+        """The number of instances in positive bags."""
+        return int(self.offsets[self.n_positive])
+
+    @property
+    def positive(self) -> Booleans:
+        """Whether every bag is positive, (n_bags,)."""
+        return np.arange(len(self.offsets) - 1) < self.n_positive
+
+    def nearest(self, concept: Concept) -> Integers:
+        """Return the instance of every bag that is most probably of the concept, (n_bags,): the E-step."""
+        exponents = exponents_of(self.terms, concept.point, concept.scales)
+        return resolve("auto", 1).bag_two_min(exponents, self.offsets).where
+
+    def only(self, rows: Integers) -> LabelledInstances:
+        """Return one instance of every bag, as bags of one."""
+        return LabelledInstances(self.terms[rows], np.arange(len(rows) + 1), self.n_positive)
+
+
+def labelled_instances(X: Floats, offsets: Integers, positive: Booleans) -> LabelledInstances:
+    """Put the instances of positive bags before those of negative bags."""
+    order = np.argsort(~positive, kind="stable")
+    sizes = np.diff(offsets)
+    new_offsets = np.concatenate([[0], np.cumsum(sizes[order])])
+    rows = np.arange(len(X)) + np.repeat(offsets[order] - new_offsets[:-1], sizes[order])
+    picked = X[rows].astype(np.float64)
+    return LabelledInstances(np.hstack([picked, picked**2]), new_offsets, int(positive.sum()))
+
+
+def exponents_of(terms: Floats, point: Floats, scales: Floats) -> Floats:
+    """Return a of every instance, (n_instances,), from its features and their squares."""
+    weights = scales**2
+    exponents: Floats = terms @ np.concatenate([-2 * weights * point, weights])
+    exponents += weights @ point**2
+    return np.maximum(exponents, 0, out=exponents)
+
+
+def log_not(exponents: Floats) -> Floats:
+    """Return log(1 - p) without loss of digits, whether p is near 0 or near 1."""
+    small = np.log(-np.expm1(-np.minimum(exponents, 1)))
+    return np.where(exponents > 1, np.log1p(-np.exp(-np.maximum(exponents, 1))), small)
+
+
+def bag_nll(exponents: Floats, offsets: Integers) -> tuple[Floats, Floats]:
+    """Return -log P(positive) of every bag, and its derivative by the exponent of every instance.
+
+    Far from the concept P is the sum of the probabilities, taken relative to the largest of them: there it would
+    underflow, and the gradient with it.
+    """
+    starts, sizes = offsets[:-1], np.diff(offsets)
+    exponents = np.maximum(exponents, _LEAST_EXPONENT)
+    nearest = np.minimum.reduceat(exponents, starts)
+    relative = np.exp(np.repeat(nearest, sizes) - exponents)
+    sums = np.add.reduceat(relative, starts)
+    log_none = np.add.reduceat(log_not(exponents), starts)  # log of the product of 1 - p
+    far = nearest > _FAR
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # of far bags, which are not used
+        nll = np.where(far, nearest - np.log(sums), -np.log(-np.expm1(log_none)))
+        close_weights = 1 / (np.repeat(np.expm1(-log_none), sizes) * np.expm1(exponents))
+    weights = np.where(np.repeat(far, sizes), relative / np.repeat(sums, sizes), close_weights)
+    return nll, weights
+
+
+def nll_and_gradient(parameters: Floats, data: LabelledInstances) -> tuple[float, Floats]:
+    """Return the negative log-likelihood of all bags and its gradient by the point and the scales."""
+    point, scales = _halves(parameters)
+    exponents = exponents_of(data.terms, point, scales)
+    inside = data.n_positive_instances
+    nll, positive_weights = bag_nll(exponents[:inside], data.offsets[: data.n_positive + 1])
+    outside = np.maximum(exponents[inside:], _LEAST_EXPONENT)
+    with np.errstate(over="ignore"):
+        weights = np.concatenate([positive_weights, -1 / np.expm1(outside)])  # d nll / d exponent
+    total = float(nll.sum() - log_not(outside).sum())
+    by_features, by_squares = _halves(weights @ data.terms)
+    mass = weights.sum()
+    by_point = -2 * scales**2 * (by_features - point * mass)
+    by_scales = 2 * scales * (by_squares - 2 * point * by_features + point**2 * mass)
+    return total, np.concatenate([by_point, by_scales])
+
+
+def _halves(values: Floats) -> tuple[Floats, Floats]:
+    middle = len(values) // 2
+    return values[:middle], values[middle:]
+
+
+def maximise_likelihood(start: Concept, data: LabelledInstances, max_iter: int) -> Concept:
+    """Improve point and scales by L-BFGS; its line search never accepts a concept worse than ``start``."""
+    parameters = np.concatenate([start.point, start.scales])
+    options = {"maxiter": max_iter, "ftol": _TOLERANCE}
+    found = minimize(nll_and_gradient, parameters, args=(data,), jac=True, method="L-BFGS-B", options=options)
+    point, scales = _halves(found.x)
+    return Concept(point, scales, float(found.fun), start.n_iter + int(found.nit))
+
+
+def concept_nll(concept: Concept, data: LabelledInstances) -> float:
+    """Return the negative log-likelihood of the bags."""
+    return nll_and_gradient(np.concatenate([concept.point, concept.scales]), data)[0]
+
+
+def alternate(start: Concept, data: LabelledInstances, max_iter: int, max_rounds: int) -> Concept:
+    """Run EM-DD: choose an instance from every bag, fit a concept to them, and so on while that helps.
+
+    What must improve is the likelihood of the instances chosen. It may get worse when negative bags choose anew; then
+    the concept before is kept. The likelihood returned is that of whole bags.
+    """
+    best, rows = start, data.nearest(start)
+    least = concept_nll(best, data.only(rows))
+    for _ in range(max_rounds):
+        found = maximise_likelihood(best, data.only(rows), max_iter)
+        chosen = data.nearest(found)
+        nll = concept_nll(found, data.only(chosen))
+        if nll >= least:
+            break
+        settled = np.array_equal(chosen, rows) or nll > least - _LEAST_GAIN * abs(least)
+        best, rows, least = found, chosen, nll
+        if settled:
+            break
+    return best._replace(nll=concept_nll(best, data))

@@ -1,0 +1,266 @@
+"""PPMM: bags as mixtures of patterns, compared by a kernel whose exponent adapts to the labels."""
+
+from __future__ import annotations
+
+import itertools
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import register
+from gmil.classifiers.settings import make_generator, sample_rows
+from gmil.engine import resolve
+from gmil.errors import BagValidationError
+from gmil.rivals.inner_folds import choose
+from gmil.rivals.ppmm_kernels import (
+    EXPONENTS,
+    Adapted,
+    Patterns,
+    adapt,
+    compositions,
+    fit_kmeans,
+    fit_mixture,
+    powered,
+)
+from gmil.rivals.scaled import BinaryClassifier
+from gmil.rivals.svm_kernels import as_double, solve_svm
+from gmil.rivals.tuning import COSTS, check_groups, tuning_folds
+from gmil.scaling import SCALINGS
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances
+
+_SIZES = (30, 100)
+"""What ``tune=True`` chooses the number of patterns from."""
+
+
+class _Setting(NamedTuple):
+    n_patterns: int
+    assignment: str
+    C: float
+
+
+@register(method="ppmm")
+class PPMM(BinaryClassifier):
+    """PPMM kernel: bags are compositions of patterns, compared by a kernel with an exponent (Wang, Yang and Zha).
+
+    Instances are clustered into patterns, and a bag becomes the shares of the patterns in it. The kernel between two
+    bags is the sum over patterns of the product of their shares to the power p: below 1 rare patterns count as much as
+    frequent ones, above 1 the frequent ones decide. p, and the best of several clusterings, are those whose kernel
+    agrees best with the labels of the training bags. A support vector machine follows.
+
+    Parameters
+    ----------
+    n_patterns : int or "auto", default="auto"
+        "auto" is 100, or a quarter of the training instances where that is less.
+    codebook : {"kmeans", "gmm"}, default="kmeans"
+        How patterns are found: k-means, or the Gaussian mixture with diagonal covariances of the original, whose
+        posteriors are all but hard with many features.
+    assignment : {"soft", "hard"}, default="soft"
+        Whether an instance is shared between patterns by its posterior, or goes to the most likely one.
+    softness : float, default=0.5
+        With k-means the posterior falls as exp(-d^2 / width); the width is this times the mean squared distance
+        between instances and their nearest centre.
+    exponent : float or "aligned", default="aligned"
+        p. "aligned" takes the one of 0.1, 0.2, ..., 3 with the largest centred alignment between kernel and labels.
+    n_init : int, default=5
+        Clusterings to choose from, by centred alignment.
+    C : float, default=10.0
+        What a unit of slack costs.
+    sample_size : int or None, default=10_000
+        With more training instances than this, patterns are learnt on a sample. None: always all.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five folds of the
+        training bags.
+    pos_label : label or None, default=None
+        The positive class; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of sampling, clusterings and folds.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_patterns, n_features)
+        The patterns, in the scaled space.
+    pattern_weights_ : array of shape (n_patterns,)
+        The decision is the sum of these times the shares to the power p, at length one, plus ``intercept_``.
+    intercept_ : float
+    exponent_ : float
+        p.
+    alignment_ : float
+        The centred alignment of the kernel with the labels of the training bags.
+    assignment_ : {"soft", "hard"}
+    C_ : float
+        The values in use.
+    width_ : float
+        Of the posterior with k-means.
+    log_shares_, variances_ : arrays of shape (n_patterns,) and (n_patterns, n_features), or None
+        The Gaussian mixture.
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Training costs that of ``n_init`` clusterings; bags are small vectors afterwards.
+
+    References
+    ----------
+    Wang, H.-Y., Yang, Q. and Zha, H., "Adaptive p-Posterior Mixture-Model Kernels for Multiple Instance Learning",
+    ICML 2008.
+
+    Examples
+    --------
+    >>> from gmil import PPMM, make_bags
+    >>> bags, y = make_bags(80, separation=8, random_state=0, return_X_y=True)
+    >>> model = PPMM(random_state=0).fit(bags[:60], y[:60])
+    >>> model.score(bags[60:], y[60:]) > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_patterns": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "codebook": [StrOptions({"kmeans", "gmm"})],
+        "assignment": [StrOptions({"soft", "hard"})],
+        "softness": [Interval(Real, 0, None, closed="neither")],
+        "exponent": [Interval(Real, 0, None, closed="neither"), StrOptions({"aligned"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "tune": ["boolean"],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_patterns: int | str = "auto",
+        *,
+        codebook: str = "kmeans",
+        assignment: str = "soft",
+        softness: float = 0.5,
+        exponent: float | str = "aligned",
+        n_init: int = 5,
+        C: float = 10.0,
+        sample_size: int | None = 10_000,
+        scale: str | None = "standard",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_patterns = n_patterns
+        self.codebook = codebook
+        self.assignment = assignment
+        self.softness = softness
+        self.exponent = exponent
+        self.n_init = n_init
+        self.C = C
+        self.sample_size = sample_size
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
+        """
+        bags, positive = self._check_two_classes(X, y)
+        group_numbers = check_groups(groups, len(bags))
+        generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
+        instances = as_double(self._fit_scaled(bags))
+        folds = tuning_folds(positive, group_numbers, generator) if self.tune else []
+        settings = self._settings(bags.n_instances, tuned=bool(folds))
+        rows = sample_rows(bags, positive.astype(np.int64), self.sample_size, "uniform", generator)
+        sample = instances if rows is None else instances[rows]
+        sizes = dict.fromkeys(setting.n_patterns for setting in settings)
+        books = {
+            size: [self._fit_patterns(sample, size, backend, generator) for _ in range(self.n_init)] for size in sizes
+        }
+        shares = {
+            (size, how): [compositions(instances, bags.offsets, book, how, backend) for book in books[size]]
+            for size, how, _ in settings
+        }
+        setting = self._choose(settings, shares, positive, folds)
+        candidates = shares[setting.n_patterns, setting.assignment]
+        adapted, self.pattern_weights_, self.intercept_ = self._machine(candidates, positive, setting.C)
+        self.assignment_, self.C_ = setting.assignment, setting.C
+        self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
+        book = books[setting.n_patterns][adapted.restart]
+        self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = book
+        return self
+
+    def _settings(self, n_instances: int, *, tuned: bool) -> list[_Setting]:
+        most = min(n_instances, self.sample_size or n_instances)
+        if not isinstance(self.n_patterns, str) and self.n_patterns > most:
+            msg = f"n_patterns={self.n_patterns} is above the number of instances to cluster, {most}. Ask for fewer."
+            raise BagValidationError(msg)
+        if tuned:
+            sizes = dict.fromkeys(min(size, most) for size in _SIZES)
+            return [_Setting(*values) for values in itertools.product(sizes, ("soft", "hard"), COSTS)]
+        automatic = min(100, max(1, most // 4))
+        size = automatic if isinstance(self.n_patterns, str) else self.n_patterns
+        return [_Setting(size, self.assignment, self.C)]
+
+    def _choose(
+        self,
+        settings: list[_Setting],
+        shares: dict[tuple[int, str], list[Floats]],
+        positive: Booleans,
+        folds: list[Booleans],
+    ) -> _Setting:
+        def decide(setting: _Setting, test: Booleans) -> Floats:
+            candidates = shares[setting.n_patterns, setting.assignment]
+            adapted, weights, intercept = self._machine([h[~test] for h in candidates], positive[~test], setting.C)
+            return np.asarray(powered(candidates[adapted.restart][test], adapted.exponent) @ weights + intercept)
+
+        return choose(settings, positive.astype(np.int64), folds, decide)[0] if folds else settings[0]
+
+    def _fit_patterns(
+        self, instances: Instances, size: int, backend: Backend, generator: np.random.Generator
+    ) -> Patterns:
+        if self.codebook == "kmeans":
+            return fit_kmeans(instances, size, self.softness, backend, generator)
+        dense = instances if isinstance(instances, np.ndarray) else instances.toarray()
+        return fit_mixture(dense, size, backend, generator)
+
+    def _machine(self, shares: list[Floats], positive: Booleans, C: float) -> tuple[Adapted, Floats, float]:
+        """Choose restart and exponent, train on them, and return the weights of the patterns."""
+        exponents = EXPONENTS if isinstance(self.exponent, str) else (self.exponent,)
+        adapted = adapt(shares, positive, exponents)
+        features = powered(shares[adapted.restart], adapted.exponent)
+        dual, intercept = solve_svm(features @ features.T, positive, np.full(len(features), C))
+        return adapted, features.T @ dual, intercept
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return how positive every bag is, (n_bags,).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        bags, instances = self._new_scaled(X)
+        book = Patterns(self.cluster_centers_, self.width_, self.log_shares_, self.variances_)
+        backend = resolve("auto", self.n_jobs)
+        shares = compositions(as_double(instances), bags.offsets, book, self.assignment_, backend)
+        return np.asarray(powered(shares, self.exponent_) @ self.pattern_weights_ + self.intercept_)

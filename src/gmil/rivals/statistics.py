@@ -1,0 +1,141 @@
+"""A bag as the vector of statistics of its features, and any classifier of vectors."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from gmil.base import register
+from gmil.engine import resolve
+from gmil.errors import BagValidationError, listed
+from gmil.rivals.bag_summaries import STATISTICS, summarize
+from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
+from gmil.scaling import SCALINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Instances
+
+
+@register(method="bag-statistics")
+class BagStatistics(MulticlassClassifier):
+    """Any classifier on statistics of the features over the bag: minimum, mean, maximum, deviation.
+
+    It knows nothing of witnesses, and where it is level with methods that do, the data do not need them.
+
+    Parameters
+    ----------
+    statistics : tuple of {"min", "mean", "max", "sd"}, default=("min", "mean", "max", "sd")
+        What to take of every feature; "sd" divides by the number of instances, so one instance has deviation 0.
+    estimator : classifier or None, default=None
+        What learns from the statistics, with ``decision_function`` or ``predict_proba``. None is an RBF support
+        vector machine with C=10 on statistics of mean 0 and deviation 1.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
+        Scaling of the instances, fitted on the training instances. With the default estimator only those with
+        "l2" and "global" make a difference, because it scales the statistics.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
+    backend : {"auto", "numpy", "native"}, default="auto"
+        The implementation of the statistics.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier of statistics; its classes are numbers, positions in ``classes_`` (of two classes the
+        positive one is 1).
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    The statistics cost O(N d) for N instances; the default estimator then sees one row per bag.
+
+    Examples
+    --------
+    >>> from gmil import BagStatistics, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = BagStatistics(("min", "max")).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "statistics": [tuple, list],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions({"auto", "numpy", "native"})],
+    }
+
+    def __init__(
+        self,
+        statistics: Sequence[str] = ("min", "mean", "max", "sd"),
+        *,
+        estimator: BaseEstimator | None = None,
+        scale: str | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        self.statistics = statistics
+        self.estimator = estimator
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        bags, labels = self._check_classes(X, y)
+        self._check_statistics()
+        estimator = _default_estimator() if self.estimator is None else clone(self.estimator)
+        check_decisions(estimator, len(self.classes_))
+        self.estimator_ = estimator.fit(self._rows(bags, self._fit_scaled(bags)), labels)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
+
+        It is the decision of the estimator or, where that has none, its probability (of two classes less one half).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        bags, instances = self._new_scaled(X)
+        return class_decisions(self.estimator_, self._rows(bags, instances))
+
+    def _rows(self, bags: Bags, instances: Instances) -> Floats:
+        return summarize(instances, bags.offsets, self.statistics, resolve(self.backend, self.n_jobs))
+
+    def _check_statistics(self) -> None:
+        unknown = [name for name in self.statistics if name not in STATISTICS]
+        if unknown or not self.statistics:
+            got = f"{unknown[0]!r}" if unknown else "none"
+            msg = f"statistics must be some of {listed(list(STATISTICS))}, got {got}."
+            raise BagValidationError(msg)
+
+
+def _default_estimator() -> Any:
+    return make_pipeline(StandardScaler(), SVC(C=10))

@@ -1,0 +1,285 @@
+"""mi-SVM and MI-SVM: support vector machines that find the positive instances of positive bags as they learn."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import register
+from gmil.engine import resolve
+from gmil.errors import BagValidationError
+from gmil.rivals.inner_folds import choose
+from gmil.rivals.kernel_machine import KernelMachine
+from gmil.rivals.svm_kernels import Machine, arrange, rows_of
+from gmil.rivals.svm_training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses
+from gmil.rivals.tuning import COSTS
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+
+@register(method="mi-svm-instance")
+class InstanceSVM(KernelMachine):
+    """mi-SVM: every instance has a label, and a positive bag at least one positive instance (Andrews et al.).
+
+    A machine is trained on all instances, those of positive bags labelled positive at first. Then the instances
+    of positive bags take the labels that it gives them, where a bag keeps its best instance positive, and so on
+    until no label changes. A bag is positive where an instance is.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        What a unit of slack costs.
+    kernel : {"rbf", "linear"}, default="rbf"
+        The kernel between instances.
+    gamma : float or "median", default="median"
+        The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
+        instances.
+    max_iter : int, default=50
+        Machines trained at most.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
+        the training bags.
+    pos_label : label or None, default=None
+        The positive class; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        The instances that f needs, scaled; sparse ones as a dict of arrays. For a linear kernel one row, the weights.
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    gamma_, C_ : float
+        The values in use.
+    objectives_ : array of shape (n_iter,)
+        Half the squared norm plus C times all slacks, after every machine; it never rises.
+    stop_reason_ : {"converged", "cycle", "iterations"}
+        Why training ended: labels stayed, an older labelling came back, or ``max_iter`` was reached.
+    n_iter_ : int
+        Machines trained.
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Training holds one Gram matrix, 8 N^2 bytes for N instances, and solves up to ``max_iter`` machines on it.
+    With a small C everything in positive bags may stay positive.
+
+    References
+    ----------
+    Andrews, S., Tsochantaridis, I. and Hofmann, T., "Support Vector Machines for Multiple-Instance Learning",
+    NIPS 2002.
+
+    Examples
+    --------
+    >>> from gmil import InstanceSVM, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = InstanceSVM(C=1).fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    >>> model.stop_reason_
+    'converged'
+    """
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        max_iter: int = 50,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+        return train_labels(gram, offsets, C, self.max_iter, backend)
+
+
+@register(method="mi-svm-witness")
+class WitnessSVM(KernelMachine):
+    """MI-SVM: one instance of a positive bag, its witness, must be positive; all others do not matter (Andrews et al.).
+
+    A machine is trained on one witness per positive bag, its mean at first, against the instances of negative bags.
+    Then the instance with the largest f becomes the witness of its bag, and so on until no witness changes. A bag is
+    positive where its largest f is.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        What a unit of slack of a positive bag costs.
+    kernel : {"rbf", "linear"}, default="rbf"
+        The kernel between instances.
+    gamma : float or "median", default="median"
+        The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
+        instances.
+    balance : bool, default=True
+        Slack of a negative instance costs C times the number of positive bags over the number of negative
+        instances, so that both sides weigh alike; False: it costs C.
+    solver : {"libsvm", "liblinear"}, default="libsvm"
+        "libsvm" works on a Gram matrix. "liblinear", for the linear kernel, works on the features, with squared
+        slacks, and is the one for large data.
+    max_negatives : int or None, default=50_000
+        Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
+        None: always all.
+    max_iter : int, default=50
+        Machines trained at most.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
+        the training bags.
+    pos_label : label or None, default=None
+        The positive class; None is ``classes_[1]``.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the drawn negatives, of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        The instances that f needs, scaled; sparse ones as a dict of arrays. For a linear kernel one row, the weights.
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    gamma_, C_ : float
+        The values in use.
+    objectives_ : array of shape (n_iter,)
+        Half the squared norm plus the cost of all slacks, after every machine; it never rises.
+    stop_reason_ : {"converged", "cycle", "iterations"}
+        Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
+    n_iter_ : int
+        Machines trained.
+    classes_ : array of shape (2,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    "libsvm" holds one Gram matrix, 8 N^2 bytes for N instances. "liblinear" takes about 24 bytes per number of the
+    rows that it trains on: witnesses and (drawn) negatives.
+
+    References
+    ----------
+    Andrews, S., Tsochantaridis, I. and Hofmann, T., "Support Vector Machines for Multiple-Instance Learning",
+    NIPS 2002.
+
+    Examples
+    --------
+    >>> from gmil import WitnessSVM, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = WitnessSVM().fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    >>> model.score_instances(bags[:1]).shape == (len(bags[0]),)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        "balance": ["boolean"],
+        "solver": [StrOptions({"libsvm", "liblinear"})],
+        "max_negatives": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        balance: bool = True,
+        solver: str = "libsvm",
+        max_negatives: int | None = 50_000,
+        max_iter: int = 50,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.balance = balance
+        self.solver = solver
+        self.max_negatives = max_negatives
+        self.max_iter = max_iter
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+        return train_witnesses(gram, offsets, C, self.max_iter, self.balance, backend)
+
+    def _fit_machine(
+        self,
+        instances: Instances,
+        offsets: Integers,
+        positive: Booleans,
+        folds: list[Booleans],
+        generator: np.random.Generator,
+    ) -> None:
+        rows = thinned_rows(offsets, positive, self.max_negatives, generator)
+        if rows is not None:
+            instances, offsets = instances[rows], np.searchsorted(rows, offsets)
+        if self.solver == "libsvm":
+            super()._fit_machine(instances, offsets, positive, folds, generator)
+            return
+        if self.kernel != "linear":
+            msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
+            raise BagValidationError(msg)
+        self._fit_linear(instances, offsets, positive, folds)
+
+    def _fit_linear(self, instances: Instances, offsets: Integers, positive: Booleans, folds: list[Booleans]) -> None:
+        backend = resolve("auto", self.n_jobs)
+
+        def train(C: float, chosen: Booleans) -> tuple[Floats, Machine]:
+            arrangement = arrange(offsets, positive, chosen)
+            candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
+            return train_linear_witnesses(
+                instances[candidates],
+                arrangement.offsets,
+                instances[negatives],
+                C,
+                self.max_iter,
+                self.balance,
+                backend,
+            )
+
+        def decide(C: float, test: Booleans) -> Floats:
+            weights, machine = train(C, ~test)
+            rows = rows_of(offsets, np.flatnonzero(test))
+            cuts = np.concatenate([[0], np.cumsum(np.diff(offsets)[test])])
+            return backend.bag_max(instances[rows] @ weights + machine.intercept, cuts)
+
+        self.C_ = choose(COSTS, positive.astype(np.int64), folds, decide)[0] if folds else self.C
+        weights, machine = train(self.C_, np.ones(len(positive), dtype=bool))
+        self.gamma_ = 1.0
+        self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
+        self._keep_course(machine)

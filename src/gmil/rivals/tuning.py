@@ -1,0 +1,75 @@
+"""What ``tune=True`` chooses from, and on which bags: training bags only, whole groups left out."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedGroupKFold
+
+from gmil.errors import BagValidationError
+from gmil.rivals.inner_folds import inner_folds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gmil.engine.arrays import Booleans, Integers
+
+WIDTHS = (1.0, 0.3, 3.0)
+"""Times the gamma that a method would take untuned, which comes first: of equally accurate settings the first wins."""
+
+COSTS = (10.0, 1.0, 100.0)
+"""Values of C."""
+
+N_FOLDS = 5
+
+
+class KernelSetting(NamedTuple):
+    """A width and a cost."""
+
+    gamma: float
+    C: float
+
+
+def kernel_settings(
+    gamma: float, kernel: str = "rbf", widths: Iterable[float] = WIDTHS, costs: Iterable[float] = COSTS
+) -> list[KernelSetting]:
+    """Return every width with every cost, the width varying slowest; a linear kernel has no width.
+
+    >>> kernel_settings(2.0, costs=[1.0])[:2]
+    [KernelSetting(gamma=2.0, C=1.0), KernelSetting(gamma=0.6, C=1.0)]
+    """
+    gammas = [gamma * width for width in widths] if kernel == "rbf" else [gamma]
+    return [KernelSetting(*pair) for pair in itertools.product(gammas, costs)]
+
+
+def check_groups(groups: Any, n_bags: int) -> Integers | None:
+    """Return the number of the group of every bag; a number of groups that does not fit the bags is refused."""
+    if groups is None:
+        return None
+    groups = np.asarray(groups)
+    if groups.shape != (n_bags,):
+        msg = f"groups must name the group of each of the {n_bags} bags, got shape {groups.shape}."
+        raise BagValidationError(msg)
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def tuning_folds(positive: Booleans, groups: Integers | None, generator: np.random.Generator) -> list[Booleans]:
+    """Return which bags each inner fold tests; folds that would train on one class are left out.
+
+    No fold at all means that there is nothing to choose by.
+    """
+    if groups is None:
+        return inner_folds(positive.astype(np.int64), N_FOLDS, generator)
+    n_folds = min(N_FOLDS, len(np.unique(groups)), int(np.bincount(positive).max()))
+    if n_folds < 2:
+        return []
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=int(generator.integers(2**31 - 1)))
+    everyone = np.arange(len(positive))
+    with warnings.catch_warnings():
+        # A class with fewer bags than folds leaves folds without it, which are dropped below where they matter.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        folds = [np.isin(everyone, test) for _, test in splitter.split(everyone, positive, groups)]
+    return [test for test in folds if test.any() and 0 < positive[~test].sum() < (~test).sum()]

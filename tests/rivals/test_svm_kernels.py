@@ -1,0 +1,135 @@
+"""What `InstanceSVM`, `WitnessSVM` and others share: kernels, machines, arranged rows, and tuning."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import SVC
+
+from gmil import InstanceSVM, WitnessSVM
+from gmil.engine import resolve
+from gmil.rivals import kernel_machine, svm_kernels
+from gmil.rivals.bag_kernels import InstanceKernel
+from gmil.rivals.svm_kernels import arrange, expansion, first_maxima, kernel_columns, pair_values, solve_svm
+from gmil.rivals.tuning import KernelSetting, kernel_settings, tuning_folds
+
+BACKEND = resolve("auto", 1)
+few = settings(max_examples=25, deadline=None)
+
+
+@st.composite
+def some_rows(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    return rng.normal(size=(draw(st.integers(2, 20)), 2))
+
+
+# ------------------------------------------------------------------ kernels and machines
+
+
+@few
+@given(some_rows(), st.sampled_from(["rbf", "linear"]))
+def test_kernels_are_what_their_definition_says(X, name):
+    kernel = InstanceKernel(name, 0.7)
+    slow = np.array([[np.exp(-0.7 * ((x - z) ** 2).sum()) if name == "rbf" else x @ z for z in X] for x in X])
+    base = pair_values(X, name, BACKEND)
+    assert_allclose(kernel.of(base, np.empty_like(base)), slow, atol=1e-12)
+    assert_allclose(pair_values(sp.csr_array(X), name, BACKEND), base, atol=1e-12)
+    assert_allclose(kernel_columns(X, X[:2], kernel, BACKEND), slow[:, :2], atol=1e-12)
+    dual = np.arange(len(X)) - 2.0
+    assert_allclose(expansion(X, X, dual, kernel, BACKEND), slow @ dual, atol=1e-10)
+    assert_allclose(expansion(sp.csr_array(X), sp.csr_array(X), dual, kernel, BACKEND), slow @ dual, atol=1e-10)
+
+
+def test_blocks_do_not_show(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(9, 4))
+    kernel, dual = InstanceKernel("rbf", 0.3), np.linspace(-1, 1, 9)
+    whole = expansion(X, X, dual, kernel, BACKEND)
+    monkeypatch.setattr(svm_kernels, "_BLOCK_ENTRIES", 12)
+    assert_allclose(expansion(X, X, dual, kernel, BACKEND), whole, atol=1e-12)
+    assert_allclose(expansion(X, sp.csr_array(X), dual, kernel, BACKEND), whole, atol=1e-12)
+    assert_allclose(pair_values(sp.csr_array(X), "rbf", BACKEND), pair_values(X, "rbf", BACKEND), atol=1e-12)
+
+
+@few
+@given(some_rows())
+def test_machines_are_those_of_scikit_learn(X):
+    gram, positive = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), np.arange(len(X)) % 2 == 0
+    dual, intercept = solve_svm(gram, positive, np.full(len(X), 3.0))
+    expected = SVC(C=3.0, kernel="precomputed").fit(gram, positive).decision_function(gram)
+    assert_allclose(gram @ dual + intercept, expected, atol=1e-9)
+
+
+def test_arranging_puts_positive_bags_first():
+    found = arrange(np.array([0, 2, 3, 6, 7]), np.array([False, True, False, True]), np.array([True, True, True, True]))
+    assert_array_equal(found.rows, [2, 6, 0, 1, 3, 4, 5])
+    assert_array_equal(found.offsets, [0, 1, 2])
+    left_out = arrange(
+        np.array([0, 2, 3, 6, 7]), np.array([False, True, False, True]), np.array([False, True, True, True])
+    )
+    assert_array_equal(left_out.rows, [2, 6, 3, 4, 5])
+
+
+def test_the_first_of_equal_maxima_is_taken():
+    assert_array_equal(first_maxima(np.array([1.0, 3.0, 3.0, 2.0, 2.0]), np.array([0, 3, 5]), BACKEND), [1, 3])
+
+
+# ------------------------------------------------------------------ tuning
+
+
+@pytest.mark.parametrize("model", [InstanceSVM(tune=True), WitnessSVM(tune=True)], ids=repr)
+def test_tuning_chooses_from_the_grid(model, gaussian_bags):
+    bags, y = gaussian_bags()
+    model.set_params(gamma=0.5, random_state=0).fit(bags, y)
+    assert KernelSetting(model.gamma_, model.C_) in kernel_settings(0.5)
+    assert model.score(bags, y) > 0.9
+
+
+@pytest.mark.parametrize("method", [InstanceSVM(), WitnessSVM()], ids=repr)
+def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaussian_bags):
+    bags, y = gaussian_bags()
+    test = np.arange(len(y)) < 8
+    base = pair_values(bags.instances, "rbf", BACKEND)
+    found = []
+    for positive in (y == 1, np.where(test, y == 0, y == 1)):
+        problem = kernel_machine._Problem(method, base, bags.offsets, positive, BACKEND)
+        found.append(problem.decide(KernelSetting(0.5, 10.0), test))
+    assert_array_equal(found[0], found[1])
+    alone = type(method)(gamma=0.5, scale=None).fit(bags[~test], y[~test]).decision_function(bags[test])
+    assert_allclose(found[0], alone, atol=5e-3)  # the solver's tolerance
+
+
+def test_groups_are_never_split():
+    positive = np.arange(40) % 2 == 0
+    groups = np.arange(40) // 4
+    folds = tuning_folds(positive, groups, np.random.default_rng(0))
+    assert len(folds) == 5
+    assert_array_equal(np.sum(folds, axis=0), 1)
+    for test in folds:
+        assert not set(groups[test]) & set(groups[~test])
+
+
+def test_folds_that_would_train_on_one_class_are_left_out():
+    positive, generator = np.array([True, False, False, False]), np.random.default_rng(0)
+    assert tuning_folds(positive, None, generator) == []
+    assert tuning_folds(positive, np.zeros(4, dtype=int), generator) == []
+    folds = tuning_folds(positive, np.array([0, 0, 1, 2]), generator)
+    assert folds
+    assert all(positive[~test].any() for test in folds)
+
+
+def test_tuning_without_folds_takes_the_defaults(gaussian_bags):
+    bags, _ = gaussian_bags(n_bags=4)
+    model = WitnessSVM(tune=True, gamma=0.25).fit(bags, [1, 0, 0, 0])
+    assert (model.gamma_, model.C_) == (0.25, 10.0)
+
+
+def test_groups_reach_the_folds(gaussian_bags, monkeypatch):
+    seen = []
+    monkeypatch.setattr(kernel_machine, "tuning_folds", lambda *args: seen.append(args[1]) or [])
+    bags, y = gaussian_bags(n_bags=4)
+    WitnessSVM(tune=True).fit(bags, y, groups=["a", "b", "b", "a"])
+    assert_array_equal(seen[0], [0, 1, 1, 0])
