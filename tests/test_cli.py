@@ -54,7 +54,8 @@ def test_cv_prints_a_table_with_the_published_value_and_the_majority_beside_it(r
 
 def test_cv_json_has_every_field_and_agrees_with_python(run):
     result = run(
-        "cv", "musk1", "--json", "--folds", 4, "--repeats", 2, "--seed", 3, "--set", "n_clusters=7", "--set", "scale=l2"
+        *("cv", "musk1", "--method", "gmil", "--json", "--folds", 4, "--repeats", 2, "--seed", 3),
+        *("--set", "n_clusters=7", "--set", "scale=l2"),
     )
     [found] = json.loads(result.stdout)
     bags, y = gmil.load_musk1(return_X_y=True)
@@ -78,7 +79,7 @@ def test_cv_json_has_every_field_and_agrees_with_python(run):
 
 def test_cv_takes_files_and_several_data_sets(run, bags_file):
     path, _, _ = bags_file
-    rows = json.loads(run("cv", path, "musk1", "--folds", 3, "--json").stdout)
+    rows = json.loads(run("cv", path, "musk1", "--method", "gmil", "--folds", 3, "--json").stdout)
     assert [row["dataset"] for row in rows] == ["bags.parquet", "musk1"]
 
 
@@ -88,7 +89,7 @@ def test_fit_then_predict_bags(run, bags_file, tmp_path):
     fitted = run("fit", path, "-o", model_path, "--seed", 4)
     assert fitted.exit_code == 0
     assert fitted.stdout == ""
-    assert "gmil fitted on 40 bags" in fitted.stderr
+    assert "weighted-gmil fitted on 40 bags" in fitted.stderr
     result = run("predict", model_path, path)
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     model = gmil.load(model_path)
@@ -169,11 +170,21 @@ def test_settings_are_python_literals_or_strings():
     [
         (["cv", "nosuch"], "There is no file 'nosuch', and no data set of that name; the data sets are musk1, "),
         (["cv", "musk1", "--method", "magic"], "There is no method 'magic'; the methods are"),
-        (["cv", "musk1", "--set", "clusters=3"], "gmil has no parameter 'clusters'; its parameters are backend,"),
+        (
+            ["cv", "musk1", "--method", "gmil", "--set", "clusters=3"],
+            "gmil has no parameter 'clusters'; its parameters are ",
+        ),
         (["cv", "musk1", "--set", "n_clusters"], "--set takes NAME=VALUE, got 'n_clusters'."),
-        (["cv", "musk1", "--set", "n_clusters=0"], "'n_clusters' parameter of GMIL must be"),
-        (["cv", "musk1", "--set", "n_clusters=5000"], "n_clusters=5000 is above the number of instances to cluster"),
-        (["cv", "musk1", "--set", "n_positive=90"], "n_positive=90 is above the number of clusters"),
+        (["cv", "musk1", "--method", "gmil", "--set", "n_clusters=0"], "'n_clusters' parameter of GMIL must be"),
+        (
+            ["cv", "musk1", "--method", "gmil", "--set", "n_clusters=5000"],
+            "n_clusters=5000 is above",
+        ),
+        (
+            ["cv", "musk1", "--method", "gmil", "--set", "n_positive=90"],
+            "n_positive=90 is above",
+        ),
+        (["cv", "musk1", "--paper", "--method", "gmil-cv"], "--paper gives the settings of gmil, but the method is"),
         (["cv", "musk1", "--folds", "1"], "cv must be at least 2 folds, got 1."),
         (["cv", "musk1", "--folds", "60"], "cv=60 folds are too many: class 0 has 45 bags."),
         (["cv", "musk1", "--repeats", "0"], "--repeats must be at least 1, got 0."),
@@ -188,7 +199,7 @@ def test_settings_are_python_literals_or_strings():
         (["cv", "{junk}.mat"], "junk.mat"),
         (["predict", "{junk}.gmil", "musk1"], "not a gmil model"),
         (["predict", "nosuch.gmil", "musk1"], "nosuch.gmil: No such file"),
-        (["predict", "{model}", "musk1"], "X has 166 features, but GMIL is expecting 4 features as input."),
+        (["predict", "{model}", "musk1"], "X has 166 features, but WeightedGMIL is expecting 4 features as input."),
         (["predict", "{model}", "{bags}", "-o", "{out}.xls"], "The output must be a .csv or .parquet file"),
         (["predict", "{model}", "{bags}", "-o", "{out}/deep/x.csv"], "cannot be written"),
         (["fit", "musk1", "-o", "{out}/deep/m.gmil"], "cannot be written"),

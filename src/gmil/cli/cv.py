@@ -10,7 +10,15 @@ import click
 
 from gmil.classifiers import GMIL
 from gmil.cli.console import Progress, clear_errors, print_table, say
-from gmil.cli.inputs import LabelledBags, data_options, make_estimator, method_options, read_data, require_labels
+from gmil.cli.inputs import (
+    LabelledBags,
+    choose_method,
+    data_options,
+    make_estimator,
+    method_options,
+    read_data,
+    require_labels,
+)
 from gmil.errors import BagValidationError
 from gmil.experiments import published_accuracy
 from gmil.model_selection import CVResult, cross_validate
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def cv(
     data: tuple[str, ...],
-    method: str,
+    method: str | None,
     settings: tuple[str, ...],
     positive: str | None,
     paper: bool,
@@ -52,27 +60,22 @@ def cv(
         if repeats < 1:
             msg = f"--repeats must be at least 1, got {repeats}."
             raise BagValidationError(msg)
+        chosen = choose_method(method, paper)
         rows = []
         for name in data:
             labelled = require_labels(read_data(name, bag, label, features))
-            estimator = make_estimator(
-                method, settings, positive, labelled.y, paper_parameters(method, labelled.name, paper)
-            )
-            rows.append(_validate(labelled, method, estimator, folds, repeats, seed, jobs))
+            start = paper_parameters(labelled.name, paper)
+            estimator = make_estimator(chosen, settings, positive, labelled.y, start)
+            rows.append(_validate(labelled, chosen, estimator, folds, repeats, seed, jobs))
         if as_json:
             click.echo(json.dumps(rows, indent=2))
         else:
             _print_rows(rows)
 
 
-def paper_parameters(method: str, dataset: str, paper: bool) -> dict[str, Any]:
+def paper_parameters(dataset: str, paper: bool) -> dict[str, Any]:
     """Return the parameters that the paper prints for a data set, where they are asked for."""
-    if not paper:
-        return {}
-    if method != "gmil":
-        msg = f"--paper gives the settings of gmil, but the method is {method!r}."
-        raise BagValidationError(msg)
-    return GMIL.from_paper(dataset).get_params()
+    return GMIL.from_paper(dataset).get_params() if paper else {}
 
 
 def _validate(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
 
 
+DEFAULT_METHOD = "weighted-gmil"
+
+
 class LabelledBags(NamedTuple):
     """Bags, their labels (None where the data has none) and the name to show."""
 
@@ -45,7 +48,9 @@ def method_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --method, --set and --positive."""
     for option in reversed(
         [
-            click.option("--method", default="gmil", show_default=True, help="Which classifier."),
+            click.option(
+                "--method", help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods."
+            ),
             click.option(
                 "--set",
                 "settings",
@@ -80,6 +85,14 @@ def require_labels(data: LabelledBags) -> LabelledBags:
         msg = f"{data.name} has no labels. Name the label column with --label."
         raise BagValidationError(msg)
     return data
+
+
+def choose_method(method: str | None, paper: bool) -> str:
+    """Return the method that is meant: --paper gives settings of gmil and of no other."""
+    if paper and method not in (None, "gmil"):
+        msg = f"--paper gives the settings of gmil, but the method is {method!r}."
+        raise BagValidationError(msg)
+    return "gmil" if paper else method or DEFAULT_METHOD
 
 
 def make_estimator(

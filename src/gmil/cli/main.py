@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gmil import __version__
+from gmil.base import methods
 from gmil.cli.cv import cv
 from gmil.cli.data import data
 from gmil.cli.doctor import doctor
@@ -16,6 +17,15 @@ from gmil.cli.paper import paper
 @click.version_option(__version__, prog_name="gmil")
 def main() -> None:
     """Learn from bags of instances: a label per bag, a score per instance."""
+
+
+@main.command("methods")
+def list_methods() -> None:
+    """List the methods that cv and fit know, one a line with what it is."""
+    for name, cls in sorted(methods().items()):
+        described = getattr(cls, "func", cls)  # a class, or one with parameters set
+        summary = (described.__doc__ or "").strip().splitlines()[0]
+        click.echo(f"{name}\t{summary}")
 
 
 for command in (cv, fit, predict, data, doctor, paper):

@@ -11,7 +11,7 @@ import numpy as np
 
 from gmil import persistence
 from gmil.cli.console import clear_errors, say
-from gmil.cli.inputs import data_options, make_estimator, method_options, read_data, require_labels
+from gmil.cli.inputs import choose_method, data_options, make_estimator, method_options, read_data, require_labels
 from gmil.errors import BagValidationError
 from gmil.files import replacing
 from gmil.model_selection import positive_class
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def fit(
     data: str,
     output: str,
-    method: str,
+    method: str | None,
     settings: tuple[str, ...],
     positive: str | None,
     paper: bool,
@@ -46,13 +46,14 @@ def fit(
 
     with clear_errors():
         labelled = require_labels(read_data(data, bag, label, features))
-        start = paper_parameters(method, labelled.name, paper)
-        estimator = make_estimator(method, settings, positive, labelled.y, start)
+        chosen = choose_method(method, paper)
+        start = paper_parameters(labelled.name, paper)
+        estimator = make_estimator(chosen, settings, positive, labelled.y, start)
         if "random_state" in estimator.get_params() and not any(s.startswith("random_state=") for s in settings):
             estimator.set_params(random_state=seed)
         estimator.fit(labelled.bags, labelled.y)
         persistence.save(estimator, output)
-        say(f"{output}: {method} fitted on {len(labelled.bags)} bags, {labelled.bags.n_instances} instances.")
+        say(f"{output}: {chosen} fitted on {len(labelled.bags)} bags, {labelled.bags.n_instances} instances.")
 
 
 @click.command()
