@@ -7,7 +7,7 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format clean
+.PHONY: help setup demo test test-all lint format bench sanitize clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -24,7 +24,7 @@ $(VENV)/tests-installed: $(VENV)/installed
 setup: $(VENV)/tests-installed  ## Make the environment with everything that development needs
 
 demo: $(VENV)/installed  ## Cross-validate GMIL on the bundled data sets
-	$(BIN)/gmil cv musk1 musk2 --paper --repeats 3
+	$(BIN)/gmil paper table1 --quick --output results/demo
 
 test: $(VENV)/tests-installed  ## Run all tests but the slow ones
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
@@ -41,6 +41,15 @@ lint: $(VENV)/tests-installed  ## Check style, types and the direction of import
 format: $(VENV)/tests-installed  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation against plain scikit-learn, into results/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	$(BIN)/python benchmarks/engine.py --out results/engine
+	$(BIN)/python benchmarks/cross_validation.py --out results/cross_validation
+
+sanitize: $(VENV)/tests-installed  ## Run the kernel tests under the address and undefined-behaviour sanitizers
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check setuptools Cython
+	tools/sanitize.sh $(abspath $(BIN)/python)
 
 clean:  ## Remove the environment and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from side_by_side import Comparison, Way, compare, peers, write
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from gmil.engine import describe_native, gram_kmeans, gram_matrix, kmeans, kmeans_subsets, resolve
+from side_by_side import Comparison, Way, compare, peers, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,12 +43,17 @@ def fit(rounds: int) -> list[Comparison]:
     X = clumps(10_000, 1000, seed=3).astype(np.float32)
     ours = kmeans(X, 50, backend=NATIVE, generator=np.random.default_rng(0))
     theirs = KMeans(50, n_init=1, random_state=0).fit(X)
+    others = peers("sklearn KMeans", lambda: KMeans(50, n_init=1, random_state=0).fit(X))
+    also = []
+    if importlib.util.find_spec("sklearnex"):
+        also.append(Way("scikit-learn-intelex", _intelex_fit(X, 50), THREADS))
     notes = {"inertia against sklearn": round(ours.inertia / theirs.inertia_, 4), "iterations": ours.n_iter}
     return [
         compare(
             "fit k-means, 10 000 x 1000, K = 50, float32",
             Way("gmil", lambda: kmeans(X, 50, backend=NATIVE, generator=np.random.default_rng(0)), THREADS),
-            peers("sklearn KMeans", lambda: KMeans(50, n_init=1, random_state=0).fit(X)),
+            others,
+            also=also,
             rounds=rounds,
             target=8,
             aim=13,
@@ -65,13 +70,17 @@ def assign(rounds: int) -> list[Comparison]:
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[:1000])
     model.cluster_centers_ = centers
-    others = peers("sklearn KMeans.predict", lambda: model.predict(X))
+    also = []
     if importlib.util.find_spec("faiss"):
-        others += peers("faiss", _faiss_search(X, centers))
+        also.append(Way("faiss", _faiss_search(X, centers), THREADS))
+    if importlib.util.find_spec("sklearnex"):
+        also.append(Way("scikit-learn-intelex", _intelex_predict(X, centers), THREADS))
     ours = Way("gmil", lambda: NATIVE.assign(X, centers), THREADS)
-    found = compare("assign 400 000 x 1000 to 50 centres", ours, others, rounds=rounds, target=1.8, aim=2.3)
+    others = peers("sklearn KMeans.predict", lambda: model.predict(X))
+    title = "assign 400 000 x 1000 to 50 centres"
+    found = compare(title, ours, others, also=also, rounds=rounds, target=1.8, aim=2.3)
     product = compare(
-        "the same product by BLAS, and one read of the data",
+        "the same product by BLAS",
         Way("gmil", lambda: NATIVE.assign(X, centers), THREADS),
         [Way("sgemm", lambda: X @ centers.T, THREADS)],
         rounds=rounds,
@@ -93,6 +102,19 @@ def _faiss_search(X: np.ndarray, centers: np.ndarray) -> Callable[[], Any]:
     index = faiss.IndexFlatL2(X.shape[1])
     index.add(centers)
     return lambda: index.search(X, 1)
+
+
+def _intelex_predict(X: np.ndarray, centers: np.ndarray) -> Callable[[], Any]:
+    from sklearnex.cluster import KMeans as IntelexKMeans
+
+    model = IntelexKMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(X[:1000])
+    return lambda: model.predict(X)
+
+
+def _intelex_fit(X: np.ndarray, n_clusters: int) -> Callable[[], Any]:
+    from sklearnex.cluster import KMeans as IntelexKMeans
+
+    return lambda: IntelexKMeans(n_clusters, n_init=1, random_state=0).fit(X)
 
 
 def bags(rounds: int) -> list[Comparison]:
@@ -213,8 +235,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--out", type=Path, default=None, help="write OUT.json and OUT.md")
     options = parser.parse_args()
-    if importlib.util.find_spec("sklearnex"):
-        print("scikit-learn-intelex is installed; call sklearnex.patch_sklearn before to compare with it.")
     print(describe_native())
     found = [one for name in options.only.split(",") for one in CASES[name](options.rounds)]
     if options.out is not None:

@@ -79,13 +79,14 @@ def compare(
     ours: Way,
     others: Sequence[Way],
     *,
+    also: Sequence[Way] = (),
     rounds: int = 7,
     target: float | None = None,
     aim: float | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Comparison:
-    """Run everything in turn; our ratio is against the peer with the smallest median."""
-    ways = [ours, *others]
+    """Run everything in turn; our ratio is against the peer with the smallest median, ``also`` goes into the notes."""
+    ways = [ours, *others, *also]
     for way in ways:
         way.once()
         way.seconds.clear()
@@ -106,10 +107,14 @@ def compare(
         statistics.median(ratios),
         (ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]),
         min(statistics.median(way.cpu_seconds) for way in others) / statistics.median(ours.cpu_seconds),
-        notes or {},
+        {**(notes or {}), **{way.name: f"{_ratio(way, ours):.1f}x" for way in also}},
     )
     print(line(found), flush=True)
     return found
+
+
+def _ratio(way: Way, ours: Way) -> float:
+    return statistics.median(way.seconds) / statistics.median(ours.seconds)
 
 
 def line(found: Comparison) -> str:

@@ -461,3 +461,12 @@ def test_float32_and_float64_agree_but_for_near_ties(clouds):
     assert single.cluster_centers_.dtype == np.float32
     one, other = double.decision_function(bags), single.decision_function(single_bags)
     np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(one).max())
+
+
+def test_an_instance_at_the_origin_on_a_center_there_is_at_distance_zero():
+    from gmil.engine import available_backends, distances, resolve
+
+    X = np.array([[0.0, 0.0], [3.0, 1.0]])
+    centers = np.array([[0.0, 0.0], [0.1, 0.3]])
+    for backend in available_backends():
+        assert distances(X, centers, resolve(backend))[0, 0] == 0

@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from gmil import metrics
-from gmil.classifiers.batch import Job, batch_decisions, can_batch
+from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.folds import estimator_seed, fold_numbers
 from gmil.validation import check_bags, check_label_count, refuse_non_finite
 
@@ -203,7 +203,7 @@ def cross_validate(
     folds = np.array([fold_numbers(cv, y, groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     if can_batch(estimator, settings, y, folds):
-        decide: Callable[..., Floats] = batch_decisions
+        decide: Callable[..., None] = batch_decisions
     elif _can_share(estimator, settings, y, folds):
         decide = _shared_decisions
     else:
@@ -268,21 +268,24 @@ def _shared_decisions(
     bags: Bags,
     y: NDArray[Any],
     jobs: Sequence[Job],
-    n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> Floats:
-    """Return decisions of a class that works on folds together, (n_settings, n_jobs, n_problems, n_bags)."""
+    receive: Receiver,
+    *,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Hand over decisions of a class that works on folds together, as `batch_decisions` does for GMIL."""
     threads = {} if n_jobs is None or "n_jobs" not in estimator.get_params() else {"n_jobs": n_jobs}
     models = [clone(estimator).set_params(**setting, **threads) for setting in settings]
     training = np.array([job.training for job in jobs])
-    found: Floats = type(estimator)._decisions_of_folds(models, bags, y, training)
+    everything: Floats = type(estimator)._decisions_of_folds(models, bags, y, training)
+    for setting, decisions in enumerate(everything):
+        receive(setting, list(range(len(jobs))), decisions)
     if progress is not None:
         progress(len(settings) * len(jobs), len(settings) * len(jobs))
-    return found
 
 
 def _all_at_once(
-    decide: Callable[..., Floats],
+    decide: Callable[..., None],
     estimator: Any,
     bags: Bags,
     y: NDArray[Any],
@@ -297,13 +300,21 @@ def _all_at_once(
     n_folds = int(folds.max()) + 1
     places = [(r, f) for r in range(len(folds)) for f in range(n_folds)]
     jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
+    repeat_of = np.array([r for r, _ in places])
+    tested = np.array([folds[r] == f for r, f in places])  # (n_jobs, n_bags)
+    n_classes = len(np.unique(y))
+    shape = (len(settings), len(folds), len(y), 1 if n_classes == 2 else n_classes)
+    decisions = np.empty(shape)
+
+    def keep(setting: int, some: list[int], found: Floats) -> None:
+        """Let every bag take the decision of the job in whose test fold it is."""
+        rows, columns = np.nonzero(tested[some])
+        decisions[setting, repeat_of[some][rows], columns] = found[rows, :, columns]
+
     start = time.perf_counter()
-    found = decide(estimator, settings, bags, y, jobs, n_jobs, progress)
+    decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
-    # Every bag takes the decision of the job in whose test fold it is.
-    by_fold = found.reshape(len(settings), len(folds), n_folds, *found.shape[2:])
-    decisions = np.take_along_axis(by_fold, folds[None, :, None, None, :], axis=2)[:, :, 0]
-    decisions = decisions[:, :, 0] if decisions.shape[2] == 1 else np.moveaxis(decisions, 2, -1)
+    decisions = decisions[..., 0] if n_classes == 2 else decisions
     flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
     models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
     predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])

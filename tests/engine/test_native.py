@@ -310,6 +310,16 @@ class TestGram:
         assert (found.sq_distances >= 0).all()
         assert ((found.labels >= 0) & (found.labels < problem.n_clusters)).all()
 
+    def test_more_clusters_than_members(self):
+        gram = reference.gram_matrix(np.random.default_rng(0).normal(size=(200, 6)))
+        members = np.zeros((2, 200), dtype=bool)
+        members[0, [3, 50, 120]] = members[1, [7, 8, 199]] = True
+        starts = np.full((2, 6), 3)
+        ours, theirs = (one.gram_lloyd(gram, members, starts, 300) for one in (backend(), reference))
+        assert_array_equal(ours.n_iter, theirs.n_iter)
+        assert_allclose(ours.sq_distances, theirs.sq_distances, atol=1e-9)
+        assert_allclose(ours.inertia, 0, atol=1e-9)
+
 
 class TestBags:
     @settings(max_examples=60, deadline=None)

@@ -6,8 +6,8 @@ where scaling does not depend on the fold all folds share one Gram matrix. The r
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,12 +18,13 @@ from sklearn.base import clone
 
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
+from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
 from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
 from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, resolve, sq_differences
 from gmil.scaling import apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -46,7 +47,6 @@ _BEHIND_THE_CLUSTERS = (
 )
 _MOST_INSTANCES_OF_A_GRAM_MATRIX = 3000
 _MOST_DISTANCES_AT_ONCE = 1 << 23
-_INSTANCES_AT_ONCE = 1 << 16
 
 
 class Job(NamedTuple):
@@ -78,23 +78,31 @@ def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
     return None if distance in ("min", "center-mean") else f"distance={distance!r}"
 
 
+Receiver = Callable[[int, list[int], "Floats"], None]
+"""Takes the number of a setting, the numbers of jobs, and their decisions about all bags."""
+
+
 def batch_decisions(
     estimator: GMIL,
     settings: Sequence[Mapping[str, Any]],
     bags: Bags,
     y: NDArray[Any],
     jobs: Sequence[Job],
-    n_jobs: int | None,
+    receive: Receiver,
+    *,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Floats:
-    """Return decisions about all bags, training and test, (n_settings, n_jobs, n_problems, n_bags)."""
+) -> None:
+    """Work on all jobs and settings, and hand over decisions as they come, (some_jobs, n_problems, n_bags).
+
+    They are about all bags, training and test: there may be too many of them to be kept.
+    """
     batch = _Batch(estimator, settings, bags, y, jobs, n_jobs)
     groups = batch.groups()
     for done, group in enumerate(groups, start=1):
-        batch.work_on(group)
+        batch.work_on(group, receive)
         if progress is not None:
             progress(done * len(settings) * len(jobs) // len(groups), len(settings) * len(jobs))
-    return batch.decisions
 
 
 class _Group(NamedTuple):
@@ -125,8 +133,6 @@ class _Batch:
         self._positive: dict[Any, Booleans] = {}
         self._sizes: dict[Any, list[CodebookSize]] = {}
         self._grams: dict[str | None, tuple[Instances, Floats]] = {}
-        n_problems = self.positive(self.parameters[0]).shape[1]
-        self.decisions = np.empty((len(settings), len(jobs), n_problems, len(bags)))
 
     def positive(self, parameters: Any) -> Booleans:
         """Return which bags are positive under a setting, (n_bags, n_problems)."""
@@ -140,9 +146,9 @@ class _Batch:
         """Return K, p and q in every job; sizes that are "auto" may differ between folds."""
         init = None if isinstance(parameters.init, str) else id(parameters.init)
         asked = parameters.n_clusters, parameters.n_positive, parameters.n_negative
-        key = (*asked, parameters.sample_size, parameters.pos_label, init)
+        key = (*asked, parameters.sample_size, parameters.clustering, parameters.pos_label, init)
         if key not in self._sizes:
-            model = GMIL(*asked, sample_size=parameters.sample_size, init=parameters.init)
+            model = GMIL(*asked, **{name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")})
             positive = self.positive(parameters)
             n_instances = self.members.sum(axis=1).tolist()
             self._sizes[key] = [
@@ -167,7 +173,7 @@ class _Batch:
                 groups += [_Group(n_clusters, piece, settings) for piece in pieces]
         return groups
 
-    def work_on(self, group: _Group) -> None:
+    def work_on(self, group: _Group, receive: Receiver) -> None:
         """Cluster the jobs of a group once, then decide under every setting."""
         clusters = self._cluster(group)
         by_jobs: dict[Any, list[Sweep]] = defaultdict(list)
@@ -182,7 +188,7 @@ class _Batch:
             some = clusters if len(places) == len(group.jobs) else clusters.of_jobs(list(places))
             positive = self.positive(settings[0].parameters)
             for setting, decisions in sweep_decisions(some, positive, self.training[jobs], settings):
-                self.decisions[setting, jobs] = decisions
+                receive(setting, jobs, decisions)
 
     # ---------------------------------------------------------------- clusters
 
@@ -193,7 +199,7 @@ class _Batch:
         one_thread = resolve(model.backend, 1)
         with ThreadPoolExecutor(resolve("auto", self._threads(model)).n_threads) as pool:
             found = list(pool.map(lambda job: self._cluster_one(model, job, one_thread), group.jobs))
-        return FoldClusters(*(np.stack(part) for part in zip(*found, strict=True)))
+        return FoldClusters.stacked(found)
 
     def _threads(self, model: GMIL) -> int | None:
         return self.n_jobs if self.n_jobs is not None else model.n_jobs
@@ -203,6 +209,10 @@ class _Batch:
         return (
             model.scale in (None, "l2")
             and model.n_components is None
+            and model.metric == "euclidean"
+            and model.clustering == "k-means"
+            and model.instance_weight == "instances"
+            and model.density == "histogram"
             and model.centers == "mean"
             and isinstance(model.init, str)
             and (model.sample_size is None or model.sample_size >= n_instances)
@@ -260,7 +270,7 @@ class _Batch:
             inside = instances[self.bags.offsets[bag] : self.bags.offsets[bag + 1]]
             minima[place] = sq_differences(inside, centers[job, cluster]).min()
 
-    def _cluster_one(self, model: GMIL, job: int, backend: Backend) -> tuple[Integers, Floats, Floats]:
+    def _cluster_one(self, model: GMIL, job: int, backend: Backend) -> FoldClusters:
         """Cluster one job directly on features; return what `FoldClusters` holds of it."""
         generator = make_generator(self.jobs[job].seed)
         training = self.training[job]
@@ -268,20 +278,26 @@ class _Batch:
         bags = self.bags[training]
         instances = fold._fit_space(bags.instances, generator)
         size = fold._codebook_size(bags.n_instances, bags.n_features, self.positive(model)[training])
-        fold._fit_centers(instances, bags, self.labels[training], size, backend, generator)
+        instances = fold._fit_centers(instances, bags, self.labels[training], size, backend, generator)
         histograms = np.empty((len(self.bags), size.n_clusters), dtype=np.int64)
         minima = np.empty((len(self.bags), size.n_clusters))
         spread = np.zeros(size.n_clusters)
-        for block in _blocks_of_bags(self.bags):
+        votes, bandwidth = None, 0.0
+        if model.density == "gaussian":
+            votes = np.empty_like(minima)
+            bandwidth = choose_bandwidth(np.sqrt(backend.assign(instances, fold.cluster_centers_)[1]))
+        for block in blocks_of_bags(self.bags.offsets):
             some = self.bags[block]
             to_centers = distances(fold._space().apply(some.instances), fold.cluster_centers_, backend)
             nearest = to_centers.argmin(axis=1).astype(np.int32)
             histograms[block] = backend.bag_histograms(nearest, some.offsets, size.n_clusters)
             minima[block] = np.square(backend.bag_min(to_centers, some.offsets), dtype=np.float64)
+            if votes is not None:
+                votes[block] = bag_votes(to_centers, some.offsets, bandwidth, model.counting, backend)
             inside = np.repeat(training[block], some.sizes)
             squares = np.square(to_centers[np.arange(len(nearest)), nearest][inside], dtype=np.float64)
             spread += np.bincount(nearest[inside], weights=squares, minlength=size.n_clusters)
-        return histograms, minima, spread
+        return FoldClusters(histograms, minima, spread, votes)
 
 
 def checked_parameters(estimator: GMIL, settings: Sequence[Mapping[str, Any]]) -> list[SimpleNamespace]:
@@ -298,16 +314,9 @@ def checked_parameters(estimator: GMIL, settings: Sequence[Mapping[str, Any]]) -
 
 
 def _clustering_key(parameters: SimpleNamespace) -> str:
-    """Return what tells two clusterings apart."""
-    everything = sorted(vars(parameters).items())
-    return repr([(name, value) for name, value in everything if name not in _BEHIND_THE_CLUSTERS])
-
-
-def _blocks_of_bags(bags: Bags) -> list[slice]:
-    """Cut all bags into runs of about as many instances as fit well into memory at once."""
-    cuts = np.searchsorted(bags.offsets, np.arange(_INSTANCES_AT_ONCE, bags.n_instances, _INSTANCES_AT_ONCE))
-    edges = np.unique(np.concatenate([[0], cuts, [len(bags)]]))
-    return [slice(start, stop) for start, stop in itertools.pairwise(edges.tolist())]
+    """Return what tells two clusterings apart; smooth counts are made with the clusters, hard ones behind them."""
+    behind = set(_BEHIND_THE_CLUSTERS) - ({"counting"} if parameters.density == "gaussian" else set())
+    return repr([(name, value) for name, value in sorted(vars(parameters).items()) if name not in behind])
 
 
 def _spreads(labels: Integers, nearest: Floats, members: Booleans, n_clusters: int) -> Floats:

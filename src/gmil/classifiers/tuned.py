@@ -181,15 +181,20 @@ class GMILCV(BagClassifier):
         """Return the accuracy of every setting over the inner folds."""
         places = [(row, fold) for row in folds for fold in range(row.max() + 1)]
         jobs = [Job(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
-        decisions = batch_decisions(base, settings, bags, y, jobs, self.n_jobs)
         tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
-        correct = self._are_right(decisions, y)  # (n_settings, n_jobs, n_bags)
-        return (correct & tested).sum(axis=(1, 2)) / tested.sum()
+        hits = np.zeros(len(settings))
+
+        def count(setting: int, some: list[int], decisions: Floats) -> None:
+            hits[setting] += (self._are_right(decisions, y) & tested[some]).sum()
+
+        batch_decisions(base, settings, bags, y, jobs, count, n_jobs=self.n_jobs)
+        return hits / tested.sum()
 
     def _are_right(self, decisions: Floats, y: Any) -> Any:
-        if decisions.shape[2] > 1:
-            return self.classes_[decisions.argmax(axis=2)] == y
-        return (decisions[:, :, 0] > 0) == (y == self.classes_[self._class_order()[1]])
+        """Tell which decisions, (n_jobs, n_problems, n_bags), are right, (n_jobs, n_bags)."""
+        if decisions.shape[1] > 1:
+            return self.classes_[decisions.argmax(axis=1)] == y
+        return (decisions[:, 0] > 0) == (y == self.classes_[self._class_order()[1]])
 
     def decision_function(self, X: Any) -> Floats:
         """Return decisions of the best setting, as `gmil.GMIL.decision_function` does.

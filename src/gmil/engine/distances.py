@@ -26,7 +26,9 @@ def distances(X: Instances, centers: Floats, backend: Backend) -> Floats:
     measured again by differences: an instance on a centre of both codebooks is a tie, and a tie is negative.
     """
     squares = backend.sq_distances(X, centers)
-    norms = row_sq_norms(X)[:, None] + np.einsum("ij,ij->i", centers, centers)
+    # The expansion is taken around the mean of the centres, so it rounds relative to their size too.
+    center_norms = np.einsum("ij,ij->i", centers, centers)
+    norms = row_sq_norms(X)[:, None] + center_norms + center_norms.max(initial=0)
     close = np.flatnonzero(squares <= closeness(squares.dtype) * norms)
     for start in range(0, len(close), _PAIRS_AT_ONCE):
         pairs = close[start : start + _PAIRS_AT_ONCE]

@@ -29,12 +29,19 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     void run_bag_max[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
     void run_bag_mean[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
     void run_bag_two_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int64_t*, T*, int) except +
-    void run_gram_seed(const double*, int64_t, const uint8_t*, int64_t, int64_t, const double*, int64_t, int64_t*, int) except +
-    void run_gram_lloyd(const double*, int64_t, const uint8_t*, int64_t, int64_t, const int64_t*, int64_t, int32_t*, double*, double*, int64_t*, int) except +
+    void run_gram_seed(
+        const double*, int64_t, const uint8_t*, int64_t, int64_t, const double*, int64_t, int64_t*, int
+    ) except +
+    void run_gram_lloyd(
+        const double*, int64_t, const uint8_t*, int64_t, int64_t, const int64_t*, int64_t,
+        int32_t*, double*, double*, int64_t*, int
+    ) except +
 
     int64_t first_bad_bag(const int64_t*, int64_t, int64_t)
     int64_t c_bag_histograms "gmil::bag_histograms"(const int32_t*, const int64_t*, int64_t, int64_t, int64_t*)
-    int64_t c_class_histograms "gmil::class_histograms"(const int32_t*, const int64_t*, int64_t, const int64_t*, int64_t, int64_t*)
+    int64_t c_class_histograms "gmil::class_histograms"(
+        const int32_t*, const int64_t*, int64_t, const int64_t*, int64_t, int64_t*
+    )
 
 
 def simd_levels():

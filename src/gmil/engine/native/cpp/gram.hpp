@@ -133,6 +133,7 @@ class GramLloyd {
                    std::int32_t* labels) {
     list_members(members);
     start_at_rows(starts);
+    fill(labels, n_, std::int32_t{-1});
     find_nearest();
     take_found(labels);
     std::int64_t n_iter = 0;

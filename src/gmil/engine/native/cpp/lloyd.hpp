@@ -3,8 +3,8 @@
 // Every row keeps an upper bound on the distance to its own centre and a lower bound on the distance to all
 // others. Centres move, bounds follow by the triangle inequality, and only rows whose bounds cross, or whose upper
 // bound reaches half the way to the next centre, are in doubt. With many centres and features those try the sharper
-// bounds of bounds.hpp, and only what remains is compared with all centres again. The bounds include the rounding of the
-// distances, so that a row is skipped only where plain Lloyd could not have changed its label.
+// bounds of bounds.hpp, and only what remains is compared with all centres again. The bounds include the rounding of
+// the distances, so that a row is skipped only where plain Lloyd could not have changed its label.
 #pragma once
 
 #include "assign.hpp"
@@ -224,8 +224,8 @@ class Lloyd {
     return n;
   }
 
-  // Look at the sharper lower bounds of a row in doubt; returns whether they prove its label. (The exact distance to the
-  // own centre would prove some more, but fetching the row for that costs more than it saves.)
+  // Look at the sharper lower bounds of a row in doubt; returns whether they prove its label. (The exact distance to
+  // the own centre would prove some more, but fetching the row for that costs more than it saves.)
   bool prove(std::int64_t i) {
     if (!bounds_.used()) return false;
     const T least = bounds_.least(i, labels_[i]);

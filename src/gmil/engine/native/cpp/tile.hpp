@@ -93,9 +93,12 @@ class PackedCenters {
   Buffer<T> sq_norms_;
 };
 
-// Cache lines to ask for while the micro-kernel runs: the next tile arrives while this one is computed.
+// Cache lines to ask for while the micro-kernel runs: the next tile arrives while this one is computed. Where there is
+// nothing to ask for, it asks for a line of `kIdle`, which is always there: an address that is not mapped costs time.
+alignas(64) constexpr char kIdle[64] = {};
+
 struct Ahead {
-  const char* address = nullptr;
+  const char* address = kIdle;
   std::int64_t step = 0;
 };
 
