@@ -150,6 +150,7 @@ def test_data_list_info_and_convert(run, tmp_path):
 def test_doctor(run):
     found = json.loads(run("doctor", "--json").stdout)
     assert found["backend"] in found["backends"]
+    assert found["native"]["compiled"] == ("native" in found["backends"])
     assert found["cores"] >= 1
     assert found["versions"]["numpy"] == np.__version__
     assert "backend" in run("doctor").stdout

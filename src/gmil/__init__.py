@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from gmil.bags import Bags
 from gmil.base import all_estimators
-from gmil.classifiers import GMIL, GMILCV, Explanation, WeightedGMIL
+from gmil.classifiers import GMIL, GMILCV, DensityRatio, Explanation, WeightedGMIL
 from gmil.datasets import (
     fetch_elephant,
     fetch_fox,
@@ -46,6 +46,7 @@ __all__ = [
     "Bags",
     "CVResult",
     "DatasetError",
+    "DensityRatio",
     "Explanation",
     "FormatError",
     "GmilError",

@@ -34,7 +34,11 @@ class Codebook(NamedTuple):
 
 
 def count_bins(
-    histograms: Integers, positive: Booleans, counting: str, training: Booleans | None = None
+    histograms: Integers,
+    positive: Booleans,
+    counting: str,
+    training: Booleans | None = None,
+    votes: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Count what positive and negative bags put into every bin (Eq. 3 and 4).
 
@@ -49,12 +53,16 @@ def count_bins(
         by its instances.
     training : array of shape (..., n_bags), optional
         The bags that count; all by default.
+    votes : array of shape (..., n_bags, n_clusters), optional
+        What every bag adds to every bin, where that does not follow from the histograms.
 
     Returns
     -------
     positive_counts, negative_counts : arrays of shape (..., n_classes, n_clusters)
     """
-    if counting == "instances":
+    if votes is not None:
+        pass
+    elif counting == "instances":
         votes = histograms.astype(np.float64)
     elif counting == "bags":
         votes = (histograms > 0).astype(np.float64)
@@ -94,8 +102,8 @@ def score_bins(
 
 
 def normalised(counts: Floats) -> Floats:
-    """Return counts as shares of their sum over bins."""
-    return counts / counts.sum(axis=-1, keepdims=True)
+    """Return counts as shares of their sum over bins; smooth counts may all be zero, and are then zero shares."""
+    return counts / np.maximum(counts.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
 
 
 def rank_negative_bins(
@@ -159,6 +167,7 @@ def build_codebook(
     overlap: str = "allow",
     negative_rank: str = "frequency",
     training: Booleans | None = None,
+    votes: Floats | None = None,
 ) -> Codebook:
     """Choose C+ and C- from the histograms of bags over bins.
 
@@ -174,9 +183,11 @@ def build_codebook(
         See `gmil.GMIL`.
     training : array of shape (..., n_bags), optional
         The bags that count; all by default.
+    votes : array of shape (..., n_bags, n_clusters), optional
+        Counted in place of the histograms, as in `count_bins`.
     """
     constant = choose_epsilon(epsilon, histograms, positive, training)
-    positive_counts, negative_counts = count_bins(histograms, positive, counting, training)
+    positive_counts, negative_counts = count_bins(histograms, positive, counting, training, votes)
     n_positive_bags = positive.sum(axis=0) if training is None else training.astype(np.int64) @ positive
     scores = score_bins(positive_counts, negative_counts, n_positive_bags, epsilon=constant, weighting=weighting)
     ranking = rank_negative_bins(positive_counts, negative_counts, rank=negative_rank, epsilon=constant)

@@ -11,17 +11,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil import codebook, voting
 from gmil.base import register
+from gmil.classifiers.clustering import CLUSTERINGS, INSTANCE_WEIGHTS, find_centers, n_clustered
 from gmil.classifiers.settings import (
     CodebookSize,
     check_initial_centers,
     choose_codebook_size,
     make_generator,
     paper_setting,
-    sample_rows,
 )
-from gmil.classifiers.space import fit_space
+from gmil.classifiers.soft_counts import DENSITIES, choose_bandwidth, soft_votes
+from gmil.classifiers.space import METRICS, fit_space
 from gmil.classifiers.voted import CodebookClassifier
-from gmil.engine import kmeans, resolve
+from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.scaling import SCALINGS
 
@@ -97,8 +98,18 @@ class GMIL(CodebookClassifier):
         all instances are then assigned. None: always all.
     sampling : {"uniform", "bags", "classes"}, default="uniform"
         Whether that sample takes every instance, every bag or every class with equal chance.
-    metric : {"euclidean"}, default="euclidean"
-        The distance between instances.
+    metric : {"euclidean", "mahalanobis"}, default="euclidean"
+        The distance between instances. "mahalanobis" whitens the scaled (and projected) training instances by their
+        covariance, shrunk as Ledoit and Wolf do, so that no direction counts for its spread. Dense instances only.
+    clustering : {"k-means", "spectral", "kernel"}, default="k-means"
+        "spectral": k-means of the K leading eigenvectors of the random walk between instances. "kernel": kernel
+        k-means with a Gaussian kernel of half the median distance. Both learn from 1000 instances at most, drawn
+        as for ``sample_size``, and take all others along; centres and Eq. 7 are then in the space of the map.
+    instance_weight : {"instances", "bags"}, default="instances"
+        What weighs 1 while clustering: every instance, or every bag, shared by its instances. "bags" runs in NumPy.
+    density : {"histogram", "gaussian"}, default="histogram"
+        "gaussian" replaces the counts of Eq. 3 and 4 by a kernel density at the centres: an instance at the distance
+        d counts exp(-d^2 / 2b^2) for every centre, with b the median distance of instances to their nearest centre.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -112,7 +123,7 @@ class GMIL(CodebookClassifier):
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features or n_components)
-        Centres in the scaled (and projected) space.
+        Centres in the scaled (and projected, whitened, embedded) space.
     positive_counts_, negative_counts_ : arrays of shape (n_clusters,) or (n_classes, n_clusters)
         Eq. 3 and 4.
     bin_scores_ : array of shape (n_clusters,) or (n_classes, n_clusters)
@@ -125,6 +136,8 @@ class GMIL(CodebookClassifier):
     n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
+    bandwidth_ : float or None
+        b, where ``density="gaussian"``.
 
     Notes
     -----
@@ -171,7 +184,10 @@ class GMIL(CodebookClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "sample_size": [Interval(Integral, 1, None, closed="left"), None],
         "sampling": [StrOptions({"uniform", "bags", "classes"})],
-        "metric": [StrOptions({"euclidean"})],
+        "metric": [StrOptions(set(METRICS))],
+        "clustering": [StrOptions(set(CLUSTERINGS))],
+        "instance_weight": [StrOptions(set(INSTANCE_WEIGHTS))],
+        "density": [StrOptions(set(DENSITIES))],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
         "backend": [StrOptions({"auto", "numpy", "native"})],
@@ -201,6 +217,9 @@ class GMIL(CodebookClassifier):
         sample_size: int | None = 10_000,
         sampling: str = "uniform",
         metric: str = "euclidean",
+        clustering: str = "k-means",
+        instance_weight: str = "instances",
+        density: str = "histogram",
         pos_label: Any = None,
         n_jobs: int | None = None,
         backend: str = "auto",
@@ -226,6 +245,9 @@ class GMIL(CodebookClassifier):
         self.sample_size = sample_size
         self.sampling = sampling
         self.metric = metric
+        self.clustering = clustering
+        self.instance_weight = instance_weight
+        self.density = density
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.backend = backend
@@ -247,7 +269,10 @@ class GMIL(CodebookClassifier):
         """
         return cls(**{**paper_setting(name), **changes})
 
-    # ---------------------------------------------------------------- fit
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric == "euclidean" or isinstance(self.n_components, Integral)
+        return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
@@ -266,10 +291,10 @@ class GMIL(CodebookClassifier):
         backend = resolve(self.backend, self.n_jobs)
         instances = self._fit_space(bags.instances, generator)
         size = self._codebook_size(bags.n_instances, bags.n_features, positive)
-        self._fit_centers(instances, bags, labels, size, backend, generator)
+        instances = self._fit_centers(instances, bags, labels, size, backend, generator)
         nearest, sq_nearest = backend.assign(instances, self.cluster_centers_)
         histograms = backend.bag_histograms(nearest, bags.offsets, size.n_clusters)
-        self._fit_codebook(histograms, positive, size)
+        self._fit_codebook(histograms, self._soft_votes(instances, bags.offsets, sq_nearest, backend), positive, size)
         to_used = self._distances(instances, backend)
         self._fit_threshold(to_used, bags.offsets, positive, nearest, sq_nearest, backend)
         decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
@@ -292,17 +317,16 @@ class GMIL(CodebookClassifier):
         return labels if len(self.classes_) > 2 else (labels == self._class_order()[1]).astype(np.int64)
 
     def _fit_space(self, X: Instances, generator: np.random.Generator) -> Instances:
-        space, instances = fit_space(X, self.scale, self.n_components, generator)
-        self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
-        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
+        space, instances = fit_space(X, self.scale, self.n_components, generator, self.metric)
+        self._keep_space(space)
         return instances
 
     def _codebook_size(self, n_instances: int, n_features: int, positive: Booleans) -> CodebookSize:
         n_clusters = self.n_clusters
         if not isinstance(self.init, str):
             n_clusters = check_initial_centers(self.init, n_clusters, n_features)
-        n_clustered = min(n_instances, self.sample_size or n_instances)
-        return choose_codebook_size(n_clusters, self.n_positive, self.n_negative, n_instances, n_clustered, positive)
+        clustered = n_clustered(n_instances, self.sample_size, self.clustering)
+        return choose_codebook_size(n_clusters, self.n_positive, self.n_negative, n_instances, clustered, positive)
 
     def _fit_centers(
         self,
@@ -312,26 +336,27 @@ class GMIL(CodebookClassifier):
         size: CodebookSize,
         backend: Backend,
         generator: np.random.Generator,
-    ) -> None:
-        rows = sample_rows(bags, labels, self.sample_size, self.sampling, generator)
-        sample = instances if rows is None else instances[rows]
-        init = None
+    ) -> Instances:
+        """Set the centres; return the instances in the space where these lie."""
+        space, init = self._space(), None
         if not isinstance(self.init, str):
-            init = cast("Floats", self._space().apply(np.asarray(self.init, dtype=bags.dtype)))
-        found = kmeans(
-            sample,
-            size.n_clusters,
-            backend=backend,
-            generator=generator,
-            init=init,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
+            init = cast("Floats", space.apply(np.asarray(self.init, dtype=bags.dtype)))
+        self.cluster_centers_, self.n_iter_, embedding = find_centers(
+            instances, bags, labels, size.n_clusters, self, init=init, backend=backend, generator=generator
         )
-        self.cluster_centers_, self.n_iter_ = found.centers, found.n_iter
-        if self.centers == "medoid":
-            self.cluster_centers_ = codebook.medoids(sample, found.centers, backend)
+        self._keep_space(space._replace(embedding=embedding))
+        return instances if embedding is None else embedding.apply(instances)
 
-    def _fit_codebook(self, histograms: Integers, positive: Booleans, size: CodebookSize) -> None:
+    def _soft_votes(
+        self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend
+    ) -> Floats | None:
+        self.bandwidth_: float | None = None
+        if self.density == "histogram":
+            return None
+        self.bandwidth_ = choose_bandwidth(np.sqrt(sq_nearest))
+        return soft_votes(instances, offsets, self.cluster_centers_, self.bandwidth_, self.counting, backend)
+
+    def _fit_codebook(self, histograms: Integers, votes: Floats | None, positive: Booleans, size: CodebookSize) -> None:
         book = codebook.build_codebook(
             histograms,
             positive,
@@ -342,6 +367,7 @@ class GMIL(CodebookClassifier):
             weighting=self.weighting,
             overlap=self.overlap,
             negative_rank=self.negative_rank,
+            votes=votes,
         )
         # Two classes are one problem, and its axis is left out of what users see.
         problems = 0 if positive.shape[1] == 1 else slice(None)

@@ -26,10 +26,23 @@ class FoldClusters(NamedTuple):
     histograms: Integers  # (n_jobs, n_bags, n_clusters)
     sq_minima: Floats  # (n_jobs, n_bags, n_clusters): squared distance of the nearest instance
     spreads: Floats  # (n_jobs, n_clusters): squared distances of training instances to their centre, summed
+    votes: Floats | None = None  # (n_jobs, n_bags, n_clusters), counted in place of the histograms
 
     def of_jobs(self, places: list[int]) -> FoldClusters:
         """Return the clusterings of some of the jobs."""
-        return FoldClusters(self.histograms[places], self.sq_minima[places], self.spreads[places])
+        votes = None if self.votes is None else self.votes[places]
+        return FoldClusters(self.histograms[places], self.sq_minima[places], self.spreads[places], votes)
+
+    @classmethod
+    def stacked(cls, jobs: Sequence[FoldClusters]) -> FoldClusters:
+        """Put together the clusterings of single jobs, whose arrays lack the first axis."""
+        votes = [job.votes for job in jobs if job.votes is not None]
+        return cls(
+            np.stack([job.histograms for job in jobs]),
+            np.stack([job.sq_minima for job in jobs]),
+            np.stack([job.spreads for job in jobs]),
+            np.stack(votes) if votes else None,
+        )
 
 
 class Sweep(NamedTuple):
@@ -81,6 +94,7 @@ def _decide_group(
         overlap=parameters.overlap,
         negative_rank=parameters.negative_rank,
         training=training,
+        votes=clusters.votes,
     )
     to_positive = _running_distances(clusters.sq_minima, book.positive_bins, parameters.distance)
     to_negative = _running_distances(clusters.sq_minima, book.negative_bins, parameters.distance)

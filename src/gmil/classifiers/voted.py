@@ -10,6 +10,7 @@ from scipy.special import expit, softmax
 from gmil import voting
 from gmil.bags import Bags
 from gmil.base import BagClassifier
+from gmil.classifiers.embedding import Embedding
 from gmil.classifiers.explanation import Explanation, explain_problem
 from gmil.classifiers.space import FeatureSpace
 from gmil.engine import distances, resolve
@@ -38,6 +39,8 @@ class CodebookClassifier(BagClassifier):
     scale_divisor_: Floats | None
     pca_mean_: Floats | None
     pca_components_: Floats | None
+    whitening_: Floats | None
+    embedding_: tuple[Any, ...] | None
 
     def decision_function(self, X: Any) -> Floats:
         """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): positive for positive bags.
@@ -117,6 +120,11 @@ class CodebookClassifier(BagClassifier):
             bags=bags,
         )
 
+    def _keep_space(self, space: FeatureSpace) -> None:
+        self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
+        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
+        self.whitening_, self.embedding_ = space.whitening, space.embedding
+
     def _space(self) -> FeatureSpace:
         unit_length = self.scale is not None and self.scale.endswith("l2")
         return FeatureSpace(
@@ -125,6 +133,8 @@ class CodebookClassifier(BagClassifier):
             unit_length,
             self.pca_mean_,
             self.pca_components_,
+            self.whitening_,
+            None if self.embedding_ is None else Embedding(*self.embedding_),  # from a file it is a plain tuple
         )
 
     def _class_number(self, label: Any) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.base import BagClassifier
-from gmil.errors import BagValidationError
+from gmil.base import BagClassifier, TwoClassMixin
 from gmil.scaling import Scaling, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
-    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.engine.arrays import Floats, Instances
 
 
 class ScaledClassifier(BagClassifier):
@@ -33,24 +32,7 @@ class ScaledClassifier(BagClassifier):
         return bags, apply_scaling(bags.instances, Scaling(self.scale_shift_, self.scale_divisor_, unit_length))
 
 
-class BinaryClassifier(ScaledClassifier):
+class BinaryClassifier(TwoClassMixin, ScaledClassifier):
     """A classifier of two classes, with a parameter ``pos_label`` as `gmil.GMIL` has it."""
 
     pos_label: Any
-
-    def _check_two_classes(self, X: Any, y: Any) -> tuple[Bags, Booleans]:
-        """Return training bags and which of them are positive."""
-        bags, labels = self._check_training(X, y)
-        if len(self.classes_) > 2:
-            msg = (
-                f"Only binary classification is supported. The type of the target is multiclass: y has "
-                f"{len(self.classes_)} classes. Wrap {type(self).__name__} in OneVsRestClassifier."
-            )
-            raise BagValidationError(msg)
-        self._check_positive_class()
-        return bags, labels == self._class_order()[1]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
