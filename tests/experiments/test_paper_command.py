@@ -80,7 +80,7 @@ def test_figure7_prints_every_point(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["table1", "--methods", "nothing"], "table1 has no method 'nothing'; it has gmil, apr"),
+        (["table1", "--methods", "nothing"], "table1 has no method 'nothing'; it has gmil, weighted-gmil"),
         (["table1", "--repeats", "0"], "repeats in the protocol must be a whole number of at least 1, got 0"),
         (["table1", "--jobs", "0"], "--jobs must be a number of processes"),
         (["table9"], "No such command 'table9'"),

@@ -182,11 +182,13 @@ class Spec:
         )
 
     def repeated(self, repeats: int) -> Spec:
-        """Return the same with another number of repeats, tuned methods included."""
+        """Return the same with another number of repeats; tuned methods are never repeated more often than it says."""
+        tuned = self.protocol.tuned_repeats
+        tuned = None if tuned is None else min(tuned, repeats)
         return dataclasses.replace(
             self,
             sweeps=tuple(dataclasses.replace(s, repeats=None) for s in self.sweeps),
-            protocol=dataclasses.replace(self.protocol, repeats=repeats, tuned_repeats=None),
+            protocol=dataclasses.replace(self.protocol, repeats=repeats, tuned_repeats=tuned),
         )
 
     def restricted(self, methods: Collection[str]) -> Spec:
