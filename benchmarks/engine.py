@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from gmil.datasets import load_musk1, load_musk2
 from gmil.engine import describe_native, gram_kmeans, gram_matrix, kmeans, kmeans_subsets, resolve
 from side_by_side import Comparison, Way, compare, peers, write
 
@@ -150,7 +151,7 @@ def _sklearn_folds(X: np.ndarray, members: np.ndarray, n_clusters: int) -> list[
 
 
 def musk1(rounds: int) -> list[Comparison]:
-    X = clumps(476, 166, seed=1)
+    X = load_musk1().bags.instances
     members = _folds(len(X))
     gram = gram_matrix(X, backend=NATIVE)
 
@@ -166,7 +167,7 @@ def musk1(rounds: int) -> list[Comparison]:
     theirs = np.mean(_sklearn_folds(X, members, 10))
     return [
         compare(
-            f"ten folds of 476 x 166, K = 10, {what}",
+            f"ten folds of Musk1, 476 x 166, K = 10, {what}",
             Way("gmil", lambda g=given: ours(g), THREADS),
             peers("sklearn KMeans", lambda: _sklearn_folds(X, members, 10)),
             rounds=2 * rounds,
@@ -182,7 +183,7 @@ def musk1(rounds: int) -> list[Comparison]:
 
 
 def musk2(rounds: int) -> list[Comparison]:
-    X = clumps(6598, 166, seed=2).astype(np.float32)
+    X = load_musk2().bags.instances.astype(np.float32)
     members = _folds(len(X))
 
     def ours() -> Any:
@@ -191,7 +192,7 @@ def musk2(rounds: int) -> list[Comparison]:
     inertia = np.mean([run.inertia for run in ours()]) / np.mean(_sklearn_folds(X, members, 22))
     return [
         compare(
-            "ten folds of 6598 x 166, K = 22, float32",
+            "ten folds of Musk2, 6598 x 166, K = 22, float32",
             Way("gmil", ours, THREADS),
             peers("sklearn KMeans", lambda: _sklearn_folds(X, members, 22)),
             rounds=rounds,
@@ -236,10 +237,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="write OUT.json and OUT.md")
     options = parser.parse_args()
     print(describe_native())
-    found = [one for name in options.only.split(",") for one in CASES[name](options.rounds)]
-    if options.out is not None:
-        about = {"native": describe_native(), "threads": THREADS, "rounds": options.rounds}
-        write(found, options.out, about)
+    about = {"native": describe_native(), "threads": THREADS, "rounds": options.rounds}
+    found: list[Comparison] = []
+    for name in options.only.split(","):
+        found += CASES[name](options.rounds)
+        if options.out is not None:
+            write(found, options.out, about)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 

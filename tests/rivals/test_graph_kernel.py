@@ -229,8 +229,8 @@ def test_tuning_sees_training_labels_only(graphs, gaussian_bags, monkeypatch):
     real = graph_kernel.solve_svm
     monkeypatch.setattr(graph_kernel, "solve_svm", lambda k, p, c: trained_on.append(len(p)) or real(k, p, c))
     model = GraphKernelSVM(graphs, tune=True, random_state=0).fit(bags, y, groups=np.arange(len(y)) // 2)
-    # Nine settings on five folds leave bags out; the last machine is trained on all.
-    assert len(trained_on) == 9 * 5 + 1
+    # Nine settings on twice five folds leave bags out; the last machine is trained on all.
+    assert len(trained_on) == 9 * 10 + 1
     assert max(trained_on[:-1]) < trained_on[-1] == len(bags)
     assert model.C_ in (1.0, 10.0, 100.0)
 

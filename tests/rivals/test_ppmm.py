@@ -155,7 +155,7 @@ def test_tuning_leaves_bags_out(gaussian_bags, monkeypatch):
     real = ppmm.solve_svm
     monkeypatch.setattr(ppmm, "solve_svm", lambda k, p, c: trained_on.append(len(p)) or real(k, p, c))
     model = PPMM(tune=True, n_init=2, random_state=0).fit(bags, y, groups=np.arange(40) // 2)
-    assert len(trained_on) == 2 * 2 * 3 * 5 + 1
+    assert len(trained_on) == 2 * 2 * 2 * 3 * 10 + 1
     assert max(trained_on[:-1]) < trained_on[-1] == 40
     assert (len(model.cluster_centers_), model.assignment_) in {(k, a) for k in (30, 100) for a in ("soft", "hard")}
 
@@ -171,10 +171,23 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(gaussian_bag
 
     monkeypatch.setattr(ppmm, "choose", spy)
     test = np.arange(30) < 6
-    monkeypatch.setattr(ppmm, "tuning_folds", lambda *_: [test])
+    monkeypatch.setattr(ppmm, "tuning_folds", lambda *_, **__: [test])
     for labels in (y, np.where(test, 1 - y, y)):
         PPMM(tune=True, n_init=1, random_state=0).fit(bags, labels)
     assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("scale", ["auto", None, "l2", "standard+l2"])
+def test_new_bags_are_scaled_as_training_bags(scale, gaussian_bags, tmp_path):
+    bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
+    shifted = bags.with_instances(bags.instances * [1, 10, 100] + 5)
+    model = PPMM(10, scale=scale, random_state=0).fit(shifted, y)
+    assert model.score(shifted, y) > (0.9 if scale in ("auto", "standard+l2") else 0.4)
+    assert model.scale_ == ("minmax" if scale == "auto" else scale)
+    tuned = PPMM(scale=scale, tune=True, n_init=1, random_state=0).fit(shifted, y)
+    tuned.save(tmp_path / "model.gmil")
+    assert_array_equal(gmil.load(tmp_path / "model.gmil").predict(shifted), tuned.predict(shifted))
+    assert tuned.scale_ in (("minmax", "standard") if scale == "auto" else (scale,))
 
 
 def test_bad_input_is_refused(gaussian_bags):

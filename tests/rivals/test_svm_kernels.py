@@ -108,7 +108,10 @@ def test_groups_are_never_split():
     folds = tuning_folds(positive, groups, np.random.default_rng(0))
     assert len(folds) == 5
     assert_array_equal(np.sum(folds, axis=0), 1)
-    for test in folds:
+    twice = tuning_folds(positive, groups, np.random.default_rng(0), repeats=2)
+    assert_array_equal(twice[:5], folds)
+    assert_array_equal(np.sum(twice, axis=0), 2)
+    for test in twice:
         assert not set(groups[test]) & set(groups[~test])
 
 

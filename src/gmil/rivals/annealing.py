@@ -96,6 +96,7 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
+    _tuning_rounds: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         "objective": [StrOptions({"witness", "labels", "labels-prior"})],
@@ -137,7 +138,7 @@ class AnnealedSVM(KernelMachine):
         self.random_state = random_state
 
     def _settings(self, gamma: float) -> list[KernelSetting]:
-        # A fit solves many machines already: the cost matters most, the width stays.
+        # A fit solves many machines already: C matters most, the width stays.
         return kernel_settings(gamma, widths=[1.0])
 
     def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:

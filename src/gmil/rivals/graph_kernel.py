@@ -68,7 +68,7 @@ class GraphKernelSVM(BinaryClassifier):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags.
+        the training bags, drawn twice.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -167,7 +167,7 @@ class GraphKernelSVM(BinaryClassifier):
         group_numbers = check_groups(groups, len(bags))
         generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
         instances = as_double(self._fit_scaled(bags))
-        folds = tuning_folds(positive, group_numbers, generator) if self.tune else []
+        folds = tuning_folds(positive, group_numbers, generator, repeats=2) if self.tune else []
         nodes, edges, self.n_thinned_bags_ = self._graphs(instances, bags.offsets, backend)
         gamma = self._width(self.gamma, nodes, backend, generator)
         self.edge_gamma_ = self._width(self.edge_gamma, edges, backend, generator)

@@ -82,6 +82,7 @@ class KernelMachine(InstanceFunction):
     max_iter: int
     tune: bool
     random_state: Any
+    _tuning_rounds: ClassVar[int] = 2
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -112,7 +113,7 @@ class KernelMachine(InstanceFunction):
         group_numbers = check_groups(groups, len(bags))
         generator = make_generator(self.random_state)
         instances = self._fit_scaled(bags)
-        folds = tuning_folds(positive, group_numbers, generator) if self.tune else []
+        folds = tuning_folds(positive, group_numbers, generator, self._tuning_rounds) if self.tune else []
         self._fit_machine(instances, bags.offsets, positive, folds, generator)
         return self
 

@@ -18,6 +18,7 @@ from gmil.rivals.inner_folds import choose
 from gmil.rivals.ppmm_kernels import (
     EXPONENTS,
     Adapted,
+    Book,
     Patterns,
     adapt,
     compositions,
@@ -28,20 +29,30 @@ from gmil.rivals.ppmm_kernels import (
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.svm_kernels import as_double, solve_svm
 from gmil.rivals.tuning import COSTS, check_groups, tuning_folds
-from gmil.scaling import SCALINGS
+from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
+    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances
 
-_SIZES = (30, 100)
+_SIZES = (100, 30)
 """What ``tune=True`` chooses the number of patterns from."""
+
+_SCALES = ("minmax", "standard")
+"""What ``tune=True`` chooses the scaling from where it is "auto"."""
 
 
 class _Setting(NamedTuple):
+    scale: str | None
     n_patterns: int
     assignment: str
     C: float
+
+    @property
+    def book(self) -> tuple[str | None, int]:
+        """What a clustering depends on."""
+        return self.scale, self.n_patterns
 
 
 @register(method="ppmm")
@@ -73,11 +84,12 @@ class PPMM(BinaryClassifier):
         What a unit of slack costs.
     sample_size : int or None, default=10_000
         With more training instances than this, patterns are learnt on a sample. None: always all.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    scale : {"auto", None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="auto"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`. "auto" is "minmax", or with
+        ``tune`` the better of "minmax" and "standard".
     tune : bool, default=False
-        Choose ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five folds of the
-        training bags.
+        Choose the scaling, ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five
+        folds of the training bags, drawn twice.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -96,8 +108,7 @@ class PPMM(BinaryClassifier):
         p.
     alignment_ : float
         The centred alignment of the kernel with the labels of the training bags.
-    assignment_ : {"soft", "hard"}
-    C_ : float
+    scale_, assignment_, C_ : str, str and float
         The values in use.
     width_ : float
         Of the posterior with k-means.
@@ -133,7 +144,7 @@ class PPMM(BinaryClassifier):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "scale": [StrOptions(set(SCALINGS)), None],
+        "scale": [StrOptions({"auto", *SCALINGS}), None],
         "tune": ["boolean"],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
@@ -151,7 +162,7 @@ class PPMM(BinaryClassifier):
         n_init: int = 5,
         C: float = 10.0,
         sample_size: int | None = 10_000,
-        scale: str | None = "standard",
+        scale: str | None = "auto",
         tune: bool = False,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -187,51 +198,68 @@ class PPMM(BinaryClassifier):
         bags, positive = self._check_two_classes(X, y)
         group_numbers = check_groups(groups, len(bags))
         generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
-        instances = as_double(self._fit_scaled(bags))
-        folds = tuning_folds(positive, group_numbers, generator) if self.tune else []
+        folds = tuning_folds(positive, group_numbers, generator, repeats=2) if self.tune else []
         settings = self._settings(bags.n_instances, tuned=bool(folds))
-        rows = sample_rows(bags, positive.astype(np.int64), self.sample_size, "uniform", generator)
-        sample = instances if rows is None else instances[rows]
-        sizes = dict.fromkeys(setting.n_patterns for setting in settings)
-        books = {
-            size: [self._fit_patterns(sample, size, backend, generator) for _ in range(self.n_init)] for size in sizes
-        }
-        shares = {
-            (size, how): [compositions(instances, bags.offsets, book, how, backend) for book in books[size]]
-            for size, how, _ in settings
-        }
-        setting = self._choose(settings, shares, positive, folds)
-        candidates = shares[setting.n_patterns, setting.assignment]
-        adapted, self.pattern_weights_, self.intercept_ = self._machine(candidates, positive, setting.C)
-        self.assignment_, self.C_ = setting.assignment, setting.C
+        books = self._books(bags, positive, settings, backend, generator)
+        setting = self._choose(settings, books, positive, folds)
+        chosen = books[setting.book]
+        shares = chosen.shares[setting.assignment]
+        adapted, self.pattern_weights_, self.intercept_ = self._machine(shares, positive, setting.C)
+        self.scale_shift_, self.scale_divisor_ = chosen.scaling.shift, chosen.scaling.divisor
+        self.scale_, self.assignment_, self.C_ = setting.scale, setting.assignment, setting.C
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
-        book = books[setting.n_patterns][adapted.restart]
-        self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = book
+        patterns = chosen.patterns[adapted.restart]
+        self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = patterns
         return self
+
+    def _books(
+        self,
+        bags: Bags,
+        positive: Booleans,
+        settings: list[_Setting],
+        backend: Backend,
+        generator: np.random.Generator,
+    ) -> dict[tuple[str | None, int], Book]:
+        """Return the clusterings that the settings need, with the shares of their patterns in every bag."""
+        rows = sample_rows(bags, positive.astype(np.int64), self.sample_size, "uniform", generator)
+        assignments = dict.fromkeys(setting.assignment for setting in settings)
+        found = {}
+        for scale, size in dict.fromkeys(setting.book for setting in settings):
+            scaling = fit_scaling(bags.instances, scale)
+            instances = as_double(apply_scaling(bags.instances, scaling))
+            sample = instances if rows is None else instances[rows]
+            patterns = [self._fit_patterns(sample, size, backend, generator) for _ in range(self.n_init)]
+            shares = {
+                how: [compositions(instances, bags.offsets, each, how, backend) for each in patterns]
+                for how in assignments
+            }
+            found[scale, size] = Book(scaling, patterns, shares)
+        return found
 
     def _settings(self, n_instances: int, *, tuned: bool) -> list[_Setting]:
         most = min(n_instances, self.sample_size or n_instances)
         if not isinstance(self.n_patterns, str) and self.n_patterns > most:
             msg = f"n_patterns={self.n_patterns} is above the number of instances to cluster, {most}. Ask for fewer."
             raise BagValidationError(msg)
+        scales = _SCALES if self.scale == "auto" else (self.scale,)
         if tuned:
             sizes = dict.fromkeys(min(size, most) for size in _SIZES)
-            return [_Setting(*values) for values in itertools.product(sizes, ("soft", "hard"), COSTS)]
+            return [_Setting(*values) for values in itertools.product(scales, sizes, ("soft", "hard"), COSTS)]
         automatic = min(100, max(1, most // 4))
         size = automatic if isinstance(self.n_patterns, str) else self.n_patterns
-        return [_Setting(size, self.assignment, self.C)]
+        return [_Setting(scales[0], size, self.assignment, self.C)]
 
     def _choose(
         self,
         settings: list[_Setting],
-        shares: dict[tuple[int, str], list[Floats]],
+        books: dict[tuple[str | None, int], Book],
         positive: Booleans,
         folds: list[Booleans],
     ) -> _Setting:
         def decide(setting: _Setting, test: Booleans) -> Floats:
-            candidates = shares[setting.n_patterns, setting.assignment]
-            adapted, weights, intercept = self._machine([h[~test] for h in candidates], positive[~test], setting.C)
-            return np.asarray(powered(candidates[adapted.restart][test], adapted.exponent) @ weights + intercept)
+            shares = books[setting.book].shares[setting.assignment]
+            adapted, weights, intercept = self._machine([h[~test] for h in shares], positive[~test], setting.C)
+            return np.asarray(powered(shares[adapted.restart][test], adapted.exponent) @ weights + intercept)
 
         return choose(settings, positive.astype(np.int64), folds, decide)[0] if folds else settings[0]
 

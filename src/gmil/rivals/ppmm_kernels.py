@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.scaling import Scaling
 
 EXPONENTS = tuple(np.round(np.arange(0.1, 3.01, 0.1), 1).tolist())
 """What the exponent is chosen from."""
@@ -36,6 +37,14 @@ class Patterns(NamedTuple):
     width: float
     log_weights: Floats | None = None  # (n_patterns,)
     variances: Floats | None = None  # (n_patterns, n_features)
+
+
+class Book(NamedTuple):
+    """Restarts of one clustering, and the shares of their patterns in the training bags for each assignment."""
+
+    scaling: Scaling
+    patterns: list[Patterns]
+    shares: dict[str, list[Floats]]
 
 
 def fit_kmeans(

@@ -45,7 +45,7 @@ class InstanceSVM(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags.
+        the training bags, drawn twice.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -151,7 +151,7 @@ class WitnessSVM(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags.
+        the training bags, drawn twice.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None

@@ -56,11 +56,17 @@ def check_groups(groups: Any, n_bags: int) -> Integers | None:
     return np.unique(groups, return_inverse=True)[1]
 
 
-def tuning_folds(positive: Booleans, groups: Integers | None, generator: np.random.Generator) -> list[Booleans]:
-    """Return which bags each inner fold tests; folds that would train on one class are left out.
+def tuning_folds(
+    positive: Booleans, groups: Integers | None, generator: np.random.Generator, repeats: int = 1
+) -> list[Booleans]:
+    """Return which bags each inner fold tests, so often as ``repeats`` says; no fold would train on one class.
 
-    No fold at all means that there is nothing to choose by.
+    No fold at all means that there is nothing to choose by. On a hundred bags one round of folds is a noisy judge.
     """
+    return [test for _ in range(repeats) for test in _one_round(positive, groups, generator)]
+
+
+def _one_round(positive: Booleans, groups: Integers | None, generator: np.random.Generator) -> list[Booleans]:
     if groups is None:
         return inner_folds(positive.astype(np.int64), N_FOLDS, generator)
     n_folds = min(N_FOLDS, len(np.unique(groups)), int(np.bincount(positive).max()))

@@ -6,16 +6,16 @@
 namespace gmil {
 namespace {
 
-// Write one tile of products to both triangles: columns first.. of the rows below, and the rows of the tile themselves.
+// Write one tile of products to both triangles: its rows from the diagonal on, and the same values as columns.
 class GramWriter {
  public:
   GramWriter(double* out, std::int64_t n) : out_(out), n_(n) {}
 
-  void write(const Tile<double>& tile, std::int64_t first, std::int64_t first_center) const {
+  void write(const Tile<double>& tile, std::int64_t first) const {
     constexpr int L = kLanes<double>;
     for (int v = 0; v < tile.n_vectors(); ++v) {
       const std::int64_t row = first + v * L;
-      std::int64_t k = first_center;
+      std::int64_t k = first;  // what lies before belongs to earlier tiles, and maybe to other threads
       if (row + L <= n_) {
         for (; k + L <= n_; k += L) write_square(tile, v, row, k);
       }
@@ -64,7 +64,7 @@ Buffer<double> moved_to_mean(const Rows<T>& X) {
   return moved;
 }
 
-// Each tile meets the groups of rows from its own on; what lies before was written by earlier tiles.
+// Each tile meets the groups of rows from its own on.
 template <class T>
 void gram_matrix(const Rows<T>& X, double* out, int n_threads) {
   const std::int64_t n = X.n_rows;
@@ -87,7 +87,7 @@ void gram_matrix(const Rows<T>& X, double* out, int n_threads) {
     tile.begin(at_most(kRows, n - first));
     tile.set_rows(rows, first);
     tile.compute_products(packed, group, no_shift.get());
-    writer.write(tile, first, packed.begin(group));
+    writer.write(tile, first);
   });
 }
 

@@ -206,28 +206,50 @@ class Lloyd {
   }
 
   std::int64_t collect_block(std::int64_t block, std::int64_t farthest, T next) {
+    const std::int64_t first = block * kBlock;
+    const std::int64_t size = block_end(block) - first;
+    std::uint8_t in_doubt[kBlock];
+    move_bounds(first, size, farthest, next, in_doubt);
+    std::int64_t* out = rows_.get() + first;
+    std::int64_t n = 0;
+    for (std::int64_t i = 0; i < size; ++i) {
+      out[n] = first + i;
+      n += in_doubt[i];
+    }
+    if (!bounds_.used()) return n;
+    std::int64_t n_unproven = 0;
+    for (std::int64_t q = 0; q < n; ++q) {
+      const std::int64_t row = out[q];
+      out[n_unproven] = row;
+      n_unproven += prove(row) ? 0 : 1;
+    }
+    return n_unproven;
+  }
+
+  // No branch and no call in here: the compiler makes vectors of it.
+  void move_bounds(std::int64_t first, std::int64_t size, std::int64_t farthest, T next, std::uint8_t* in_doubt) {
     constexpr T kUp = 1 + 4 * Rounding<T>::unit;
     constexpr T kDown = 1 - 4 * Rounding<T>::unit;
-    const T most = travel_[farthest];
-    std::int64_t* out = rows_.get() + block * kBlock;
-    std::int64_t n = 0;
-    for (std::int64_t i = block * kBlock; i < block_end(block); ++i) {
-      const std::int64_t own = labels_[i];
-      const T upper = (upper_[i] + travel_[own]) * kUp;
-      const T lower = (lower_[i] - (own == farthest ? next : most)) * kDown;
-      upper_[i] = upper;
-      lower_[i] = lower;
-      const T proof = lower > half_gap_[own] ? lower : half_gap_[own];
-      out[n] = i;
-      n += upper < proof || prove(i) ? 0 : 1;
+    const std::int32_t* labels = labels_ + first;
+    const T* travel = travel_.get();
+    const T* half_gap = half_gap_.get();
+    const T most = travel[farthest];
+    T* upper = upper_.get() + first;
+    T* lower = lower_.get() + first;
+    for (std::int64_t i = 0; i < size; ++i) {
+      const std::int32_t own = labels[i];
+      const T near = (upper[i] + travel[own]) * kUp;
+      const T far = (lower[i] - (own == farthest ? next : most)) * kDown;
+      const T proof = far > half_gap[own] ? far : half_gap[own];
+      upper[i] = near;
+      lower[i] = far;
+      in_doubt[i] = near < proof ? 0 : 1;
     }
-    return n;
   }
 
   // Look at the sharper lower bounds of a row in doubt; returns whether they prove its label. (The exact distance to
   // the own centre would prove some more, but fetching the row for that costs more than it saves.)
   bool prove(std::int64_t i) {
-    if (!bounds_.used()) return false;
     const T least = bounds_.least(i, labels_[i]);
     lower_[i] = least > lower_[i] ? least : lower_[i];
     return upper_[i] < least;
