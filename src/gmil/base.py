@@ -70,6 +70,11 @@ def methods() -> dict[str, Any]:
 class BagEstimator(BaseEstimator):
     """An estimator on bags: it takes `Bags`, lists of 2-D arrays, 3-D arrays, and 2-D arrays of one-instance bags."""
 
+    @classmethod
+    @functools.cache  # reading the signature is most of the time of get_params and clone
+    def _get_param_names(cls) -> list[str]:
+        return cast("list[str]", super()._get_param_names())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `gmil.load` reads; no file that it reads can run code.
 

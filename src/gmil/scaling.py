@@ -56,7 +56,9 @@ def apply_scaling(X: Instances, scaling: Scaling) -> Instances:
     """Scale instances; ``X`` itself stays as it is."""
     if scaling.shift is not None:
         X = X - scaling.shift
-    if scaling.divisor is not None:
+        if scaling.divisor is not None:
+            X /= scaling.divisor  # in the copy that the shift made
+    elif scaling.divisor is not None:
         X = _divide_columns(X, scaling.divisor)
     if scaling.unit_length:
         X = _unit_length(X)
@@ -80,7 +82,10 @@ def _standard(X: Any) -> tuple[Floats, Floats]:
     if sp.issparse(X):
         mean, variance = mean_variance_axis(X.astype(np.float64), axis=0)
     else:
-        mean, variance = X.mean(axis=0, dtype=np.float64), X.var(axis=0, dtype=np.float64)
+        deviations = X.astype(np.float64)
+        mean = deviations.mean(axis=0)
+        deviations -= mean
+        variance = np.einsum("ij,ij->j", deviations, deviations) / X.shape[0]
     low, high = _column_range(X)
     variance[low == high] = 0  # rounding leaves a tiny variance where a feature is constant
     return mean, np.sqrt(variance)

@@ -6,6 +6,7 @@ where scaling does not depend on the fold all folds share one Gram matrix. The r
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
@@ -274,7 +274,7 @@ class _Batch:
         """Cluster one job directly on features; return what `FoldClusters` holds of it."""
         generator = make_generator(self.jobs[job].seed)
         training = self.training[job]
-        fold = clone(model)
+        fold = copy.copy(model)  # a clone would check every parameter again
         bags = self.bags[training]
         instances = fold._fit_space(bags.instances, generator)
         size = fold._codebook_size(bags.n_instances, bags.n_features, self.positive(model)[training])

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.covariance import LedoitWolf
-from sklearn.decomposition import PCA
 
 from gmil.errors import BagValidationError
 from gmil.scaling import Scaling, apply_scaling, fit_scaling
@@ -80,6 +78,8 @@ def _fit_linear_space(
     if sp.issparse(scaled) and isinstance(n_components, float):
         msg = f"n_components={n_components}, a share of the variance, needs dense instances. Pass a whole number."
         raise BagValidationError(msg)
+    from sklearn.decomposition import PCA  # a quarter of the time of importing gmil, and seldom needed
+
     seed = int(generator.integers(2**31 - 1))
     solver = "full" if isinstance(n_components, float) else "auto"
     pca = PCA(n_components, svd_solver=solver, random_state=seed).fit(scaled)
@@ -93,6 +93,8 @@ def whitening_map(X: Floats) -> Floats:
     S is the covariance of the instances, shrunk towards a multiple of the identity as Ledoit and Wolf do: with few
     instances it stays invertible, with none that differ it is left out.
     """
+    from sklearn.covariance import LedoitWolf  # slow to import, and seldom needed
+
     covariance = LedoitWolf().fit(np.asarray(X, dtype=np.float64)).covariance_
     variances, axes = np.linalg.eigh(covariance)
     if variances[-1] <= 0:

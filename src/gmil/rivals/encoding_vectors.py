@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.mixture import GaussianMixture
 
 from gmil.engine.kmeans import kmeans
 from gmil.rivals.bag_summaries import dense_bags
@@ -89,6 +88,8 @@ def fit_mixture(
     X: Floats, n_components: int, max_iter: int, backend: Backend, generator: np.random.Generator
 ) -> Mixture:
     """Fit a mixture of Gaussians with diagonal covariance, starting from k-means."""
+    from sklearn.mixture import GaussianMixture  # slow to import, and seldom needed
+
     X = X.astype(np.float64, copy=False)
     floor = max(_LEAST_VARIANCE * float(X.var(axis=0).mean()), float(np.finfo(np.float64).tiny) ** 0.5)
     clusters = kmeans(X, n_components, backend=backend, generator=generator)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.mixture import GaussianMixture
 
 from gmil.engine.kmeans import kmeans
 
@@ -57,6 +56,8 @@ def fit_kmeans(
 
 def fit_mixture(X: Floats, n_patterns: int, backend: Backend, generator: np.random.Generator) -> Patterns:
     """Find patterns by a Gaussian mixture with diagonal covariances that starts from k-means."""
+    from sklearn.mixture import GaussianMixture  # slow to import, and seldom needed
+
     start = kmeans(X, n_patterns, backend=backend, generator=generator)
     mixture = GaussianMixture(
         n_patterns,
