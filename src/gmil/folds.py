@@ -47,7 +47,7 @@ def stratified_folds(y: NDArray[Any], n_folds: int, seed: int) -> Integers:
     # Dealt out in sorted order, every fold gets its share of every class.
     dealt = np.sort(classes)
     shares = np.array([np.bincount(dealt[fold::n_folds], minlength=len(first)) for fold in range(n_folds)])
-    generator = np.random.RandomState(seed)  # noqa: NPY002  the generator that scikit-learn shuffles with
+    generator = np.random.RandomState(seed)  # what scikit-learn shuffles with
     folds = np.empty(len(y), dtype=np.int64)
     for number, share in enumerate(shares.T):
         of_class = np.arange(n_folds).repeat(share)
