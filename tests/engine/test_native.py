@@ -321,6 +321,35 @@ class TestGram:
         assert_allclose(ours.inertia, 0, atol=1e-9)
 
 
+class TestColumns:
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.sampled_from(["float32", "float64"]))
+    def test_sums_of_differences_are_those_of_the_reference(self, n_rows, n_others, n_columns, dtype):
+        rng = np.random.default_rng(n_rows + n_others)
+        X, Y = (rng.normal(size=(n, n_columns)).astype(dtype) for n in (n_rows, n_others))
+        tolerance = 1e-4 if dtype == "float32" else 1e-12
+        assert_allclose(backend().l1_distances(X, Y), reference.l1_distances(X, Y), rtol=tolerance, strict=True)
+        with_itself = backend().l1_distances(X, X)
+        assert_allclose(with_itself, reference.l1_distances(X, X), rtol=tolerance, strict=True)
+        assert_array_equal(with_itself, with_itself.T)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 50), st.sampled_from(["float32", "float64"]))
+    def test_ranks_are_those_of_the_reference(self, n_rows, n_columns, n_knots, dtype):
+        rng = np.random.default_rng(n_rows + n_knots)
+        for draw in (lambda shape: rng.normal(size=shape), lambda shape: rng.integers(4, size=shape)):
+            X, knots = draw((n_rows, n_columns)).astype(dtype), draw((n_columns, n_knots)).astype(dtype)
+            knots.sort(axis=1)
+            found = backend().column_ranks(X, knots)
+            assert_allclose(found, reference.column_ranks(X, knots), rtol=1e-6, strict=True)
+
+    def test_arrays_that_do_not_fit_are_refused(self):
+        with pytest.raises(ValueError, match="Y does not fit"):
+            backend().l1_distances(np.zeros((2, 3)), np.zeros((2, 4)))
+        with pytest.raises(ValueError, match="knots does not fit"):
+            backend().column_ranks(np.zeros((2, 3)), np.zeros((4, 5)))
+
+
 class TestBags:
     @settings(max_examples=60, deadline=None)
     @given(bag_offsets(), st.integers(0, 40), st.sampled_from(["float32", "float64"]), st.integers(0, 99))
@@ -333,6 +362,8 @@ class TestBags:
                 assert_array_equal(found, getattr(reference, name)(values, offsets), strict=True)
             mean = backend().bag_mean(values, offsets)
             assert_allclose(mean, reference.bag_mean(values, offsets), rtol=1e-6, atol=1e-7, strict=True)
+            deviation = backend().bag_deviation(values, offsets)
+            assert_allclose(deviation, reference.bag_deviation(values, offsets), rtol=1e-6, atol=1e-7, strict=True)
             pairs = zip(backend().bag_two_min(values, offsets), reference.bag_two_min(values, offsets), strict=True)
             for found, expected in pairs:
                 assert_array_equal(found, expected, strict=True)
@@ -375,6 +406,9 @@ class TestThreads:
                 *clusters,
                 one.bag_min(X, offsets),
                 one.bag_mean(X, offsets),
+                one.bag_deviation(X, offsets),
+                one.l1_distances(X[:300], X[:300]),
+                one.column_ranks(X, np.sort(X[:99].T, axis=1)),
                 *one.bag_two_min(X, offsets),
             ]
 

@@ -32,6 +32,8 @@ class Backend(Protocol):
 
     def l1_distances(self, X: Floats, Y: Floats) -> Floats: ...  # noqa: D102
 
+    def column_ranks(self, X: Floats, knots: Floats) -> Floats: ...  # noqa: D102
+
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]: ...  # noqa: D102
 
     def assign_sums(  # noqa: D102
@@ -55,6 +57,8 @@ class Backend(Protocol):
     def bag_max(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
 
     def bag_mean(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
+
+    def bag_deviation(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
 
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima: ...  # noqa: D102
 

@@ -74,6 +74,23 @@ def l1_distances(X: Floats, Y: Floats) -> Floats:
     return np.asarray(cdist(X, Y, "cityblock"), dtype=X.dtype)
 
 
+def column_ranks(X: Floats, knots: Floats) -> Floats:
+    """Return the share of the knots of its column that lie below every value; knots that equal it count half.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features)
+    knots : (n_features, n_knots)
+        Ascending in every row.
+    """
+    ranks = np.empty(X.shape, dtype=X.dtype)
+    for feature, column in enumerate(knots):
+        values = X[:, feature]
+        below = np.searchsorted(column, values, side="left") + np.searchsorted(column, values, side="right")
+        ranks[:, feature] = below / (2 * len(column))
+    return ranks
+
+
 def _expand(X: Instances, centers: Floats) -> Floats:
     squares: Floats = np.asarray(X @ centers.T)  # (n_instances, n_centers)
     squares *= -2
@@ -299,6 +316,13 @@ def bag_mean(values: Floats, offsets: Integers) -> Floats:
     sums = np.add.reduceat(values, offsets[:-1], axis=0, dtype=np.float64)
     sizes = np.diff(offsets).reshape((-1,) + (1,) * (values.ndim - 1))
     return (sums / sizes).astype(values.dtype, copy=False)
+
+
+def bag_deviation(values: Floats, offsets: Integers) -> Floats:
+    """Return the root mean squared deviation from the mean over every bag, column by column."""
+    wide = values.astype(np.float64)
+    wide -= np.repeat(bag_mean(wide, offsets), np.diff(offsets), axis=0)
+    return np.sqrt(bag_mean(np.square(wide), offsets)).astype(values.dtype, copy=False)
 
 
 def bag_two_min(values: Floats, offsets: Integers) -> BagMinima:

@@ -51,9 +51,7 @@ def _mean(X: Floats, offsets: Integers, backend: Backend) -> Floats:
 
 
 def _sd(X: Floats, offsets: Integers, backend: Backend) -> Floats:
-    # Moved to the mean of the bag first: the difference of two large squares would be rounding.
-    moved = X - np.repeat(backend.bag_mean(X, offsets), np.diff(offsets), axis=0)
-    return np.sqrt(backend.bag_mean(moved**2, offsets))
+    return backend.bag_deviation(X, offsets)
 
 
 STATISTICS: dict[str, Callable[[Floats, Integers, Backend], Floats]] = {

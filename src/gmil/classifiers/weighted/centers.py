@@ -38,13 +38,13 @@ def choose_centers(
         n_centers = int(np.clip(bags.n_instances // 100, *_AUTOMATIC))
     n_centers = min(n_centers, bags.n_instances)
     rows = np.sort(generator.choice(bags.n_instances, n_centers, replace=False))
-    spaces = fit_spaces(bags.instances, scales, rows)
+    spaces = fit_spaces(bags.instances, scales, rows, backend)
     if how == "random":
         return spaces
     sample = np.sort(generator.choice(bags.n_instances, min(bags.n_instances, _MOST_CLUSTERED), replace=False))
     clustered = []
     for space in spaces:
-        instances = space.apply(bags.instances)
+        instances = space.apply(bags.instances, backend)
         n_clusters = min(len(sample), n_centers if how == "k-means" else 5 * n_centers)
         found = kmeans(instances[sample], n_clusters, backend=backend, generator=generator, max_iter=20)
         centers = found.centers

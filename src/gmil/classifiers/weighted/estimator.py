@@ -313,7 +313,7 @@ class WeightedGMIL(BagClassifier):
         bags = self._check_new(X)
         space = self._fitted().spaces[0]
         backend = resolve(self.backend, self.n_jobs)
-        nearest = bag_features(space.apply(bags.instances), bags.offsets, "nearest", space.centers, backend)
+        nearest = bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
         return np.asarray(nearest.min(axis=1) > self.familiar_distance_)
 
     def _check_new(self, X: Any) -> Bags:

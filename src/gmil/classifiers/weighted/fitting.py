@@ -34,7 +34,7 @@ class FittedViews(NamedTuple):
         """Return log-odds, (n_bags, n_problems)."""
         decisions = np.tile(self.intercepts, (len(bags), 1))
         for space, views in self.by_space():
-            scaled = space.apply(bags.instances)
+            scaled = space.apply(bags.instances, backend)
             for view in views:
                 features = bag_features(scaled, bags.offsets, view.kind, space.centers, backend)
                 decisions += view.votes(features, backend)
@@ -151,7 +151,7 @@ def _views_of(
         wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k == "mean")
         if not wanted:
             continue
-        scaled = space.apply(bags.instances)
+        scaled = space.apply(bags.instances, backend)
         for kind in wanted:
             features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
             for kernel in kernels:
@@ -186,7 +186,7 @@ def _fit_on_all(
     for candidate in chosen:
         view = candidate.view
         if scaled[0] != view.space:
-            scaled = view.space, spaces[view.space].apply(bags.instances)
+            scaled = view.space, spaces[view.space].apply(bags.instances, backend)
         features = bag_features(scaled[1], bags.offsets, view.kind, spaces[view.space].centers, backend)
         fitted.append(refit_on_points(candidate, features, targets, weights, points, backend, ratio))
     return fitted
@@ -194,8 +194,8 @@ def _fit_on_all(
 
 def _familiar_distance(bags: Bags, space: ScaledSpace, backend: Backend) -> float:
     """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count."""
-    nearest = bag_features(space.apply(bags.instances), bags.offsets, "nearest", space.centers, backend)
+    nearest = bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
     size = float(np.abs(nearest).max()) or 1.0
-    elsewhere = np.where(nearest > 1e-6 * size, nearest, np.inf).min(axis=1)
+    elsewhere = np.where(nearest > 1e-3 * size, nearest, np.inf).min(axis=1)
     finite = elsewhere[np.isfinite(elsewhere)]
     return float(np.quantile(finite, 0.99)) if len(finite) else 0.0

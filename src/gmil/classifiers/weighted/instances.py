@@ -55,7 +55,7 @@ def _effects(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
     without = np.tile(fitted.intercepts, (bags.n_instances, 1))
     rest = np.repeat(bags.sizes > 1, bags.sizes)  # of a bag of one instance nothing is left but the intercept
     for space, views in fitted.by_space():
-        scaled = space.apply(bags.instances)
+        scaled = space.apply(bags.instances, backend)
         for view in views:
             features = features_without(scaled, bags.offsets, view.kind, space.centers, backend)
             without[rest] += view.votes(features[rest], backend)
@@ -98,7 +98,7 @@ def _shares(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
     """Give what every centre says to the instance that is nearest to it."""
     shares = np.zeros((bags.n_instances, len(fitted.intercepts)))
     for space, views in fitted.by_space():
-        squares = backend.sq_distances(space.apply(bags.instances), space.centers)
+        squares = backend.sq_distances(space.apply(bags.instances, backend), space.centers)
         nearest = backend.bag_two_min(squares, bags.offsets)
         for view in views:
             columns = view.standardised(np.sqrt(nearest.smallest)).astype(np.float64)  # (n_bags, n_centers)

@@ -109,7 +109,7 @@ def fit_candidate(
         distances = dissimilarity(columns, columns, kernel, backend)
         width = median_width(distances)
         view = view._replace(points=columns, width=width)
-        values = np.exp(distances.astype(np.float64) / -width)
+        values = np.exp(distances / np.float32(-width))
     centred, centering = center_kernel(values, weights)
     fit = fit_ridge(centred, targets, weights, groups)
     # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
@@ -137,8 +137,10 @@ def _column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
 
 def median_width(distances: Floats) -> float:
     """Return the median distance between two different bags, or 1 where all are alike."""
-    above = distances[np.triu_indices(len(distances), k=1)]
-    width = float(np.median(above)) if len(above) else 0.0
+    n = len(distances)
+    # Without the diagonal every pair is there twice, which leaves the median as it is.
+    pairs = distances.ravel()[1:].reshape(n - 1, n + 1)[:, :-1]
+    width = float(np.median(pairs)) if n > 1 else 0.0
     return width if width > 0 else 1.0
 
 

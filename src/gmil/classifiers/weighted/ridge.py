@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, log_expit
 
@@ -44,7 +45,7 @@ def center_kernel(kernel: Floats, weights: Floats) -> tuple[Floats, Centering]:
     centred = kernel - means[:, None] - means[None, :] + centering.grand_mean
     trace = float(np.trace(centred)) / len(kernel)
     centering = centering._replace(trace=trace if trace > 0 else 1.0)
-    return centred / centering.trace, centering
+    return (centred / centering.trace).astype(kernel.dtype, copy=False), centering
 
 
 def center_rows(rows: Floats, centering: Centering, weights: Floats) -> Floats:
@@ -66,40 +67,45 @@ def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers
         Bags of one group are left out together.
     """
     root = np.sqrt(weights)
-    eigenvalues, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-    eigenvalues = eigenvalues.clip(0)
+    # In the precision of the kernel: penalties are far above the rounding of single precision, at half the time.
+    weighted = root.astype(kernel.dtype)[:, None] * kernel * root.astype(kernel.dtype)
+    eigenvalues, vectors = scipy.linalg.eigh(weighted, driver="evd", check_finite=False, overwrite_a=True)
+    eigenvalues, vectors = eigenvalues.astype(np.float64).clip(0), vectors.astype(np.float64)
     shares = weights / weights.sum()
     intercepts = shares @ targets
     rotated = vectors.T @ (root[:, None] * (targets - intercepts))
-    best_errors = np.full(targets.shape[1], np.inf)
-    coefficients, left_out = np.empty(targets.shape), np.empty(targets.shape)
-    penalties = np.empty(targets.shape[1])
-    for penalty in PENALTIES * weights.sum():
-        shrink = eigenvalues / (eigenvalues + penalty)
-        residuals = targets - intercepts - vectors @ (shrink[:, None] * rotated) / root[:, None]
-        residuals = _left_out_residuals(residuals, vectors, shrink, root, shares, groups)
-        errors = shares @ residuals**2
-        better = errors < best_errors
-        best_errors[better], penalties[better] = errors[better], penalty
-        left_out[:, better] = (targets - residuals)[:, better]
-        dual = vectors @ (rotated[:, better] / (eigenvalues + penalty)[:, None])
-        coefficients[:, better] = root[:, None] * dual
-    return RidgeFit(coefficients, intercepts, left_out, best_errors, penalties)
+    penalties = PENALTIES * weights.sum()
+    shrink = eigenvalues[:, None] / (eigenvalues[:, None] + penalties)  # (n, n_penalties)
+    # All penalties and targets in one product.
+    shrunk = (shrink[:, :, None] * rotated[:, None, :]).reshape(len(root), -1)
+    fits = (vectors @ shrunk / root[:, None]).reshape(len(root), len(penalties), -1)
+    residuals = (targets - intercepts)[:, None, :] - fits
+    residuals = _left_out_residuals(residuals, vectors, shrink, root, shares, groups)
+    errors = np.tensordot(shares, residuals**2, axes=1)  # (n_penalties, n_targets)
+    best = errors.argmin(axis=0)
+    columns = np.arange(targets.shape[1])
+    dual = vectors @ (rotated / (eigenvalues[:, None] + penalties[best]))
+    left_out = targets - residuals[:, best, columns]
+    return RidgeFit(root[:, None] * dual, intercepts, left_out, errors[best, columns], penalties[best])
 
 
 def _left_out_residuals(
     residuals: Floats, vectors: Floats, shrink: Floats, root: Floats, shares: Floats, groups: Integers | None
 ) -> Floats:
-    """Turn residuals of the fit into residuals of fits without the bag, or without its group."""
+    """Turn residuals of the fit into residuals of fits without the bag, or without its group.
+
+    Residuals are (n, n_penalties, n_targets), ``shrink`` (n, n_penalties).
+    """
     if groups is None:
-        leverage = (vectors**2) @ shrink + shares
-        return residuals / np.maximum(1 - leverage, 1e-6)[:, None]
+        leverage = (vectors**2) @ shrink + shares[:, None]
+        return residuals / np.maximum(1 - leverage, 1e-6)[:, :, None]
     left_out = np.empty_like(residuals)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
-        part = vectors[rows]
-        hat = (part * shrink) @ part.T * (root[rows][None, :] / root[rows][:, None]) + shares[rows][None, :]
-        left_out[rows] = np.linalg.lstsq(np.eye(len(rows)) - hat, residuals[rows], rcond=1e-10)[0]
+        part, ratios = vectors[rows], root[rows][None, :] / root[rows][:, None]
+        for number, factors in enumerate(shrink.T):
+            hat = (part * factors) @ part.T * ratios + shares[rows][None, :]
+            left_out[rows, number] = np.linalg.lstsq(np.eye(len(rows)) - hat, residuals[rows, number], rcond=1e-10)[0]
     return left_out
 
 

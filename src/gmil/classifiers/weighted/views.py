@@ -25,20 +25,23 @@ class ScaledSpace(NamedTuple):
     scaling: Scaling | RankScaling
     centers: Floats
 
-    def apply(self, X: Instances) -> Instances:
-        """Scale instances."""
+    def apply(self, X: Instances, backend: Backend) -> Instances:
+        """Scale instances; dense ones come in single precision, which is enough for what follows."""
         if isinstance(self.scaling, RankScaling):
-            return self.scaling.apply(X)
-        return apply_scaling(X, self.scaling)
+            return backend.column_ranks(X, self.scaling.knots).astype(np.float32, copy=False)
+        scaled = apply_scaling(X, self.scaling)
+        return scaled if sp.issparse(scaled) else scaled.astype(np.float32, copy=False)
 
 
-def fit_spaces(X: Instances, scales: tuple[str | None, ...], center_rows: Integers) -> list[ScaledSpace]:
+def fit_spaces(
+    X: Instances, scales: tuple[str | None, ...], center_rows: Integers, backend: Backend
+) -> list[ScaledSpace]:
     """Fit every scaling on training instances; the same instances are the centres in each."""
     spaces = []
     for name in scales:
         scaling = rank_scaling(X) if name == "rank" else fit_scaling(X, name)
         bare = ScaledSpace(name, scaling, np.empty((0, X.shape[1])))
-        centers: Any = bare.apply(X[center_rows])
+        centers: Any = bare.apply(X[center_rows], backend)
         spaces.append(bare._replace(centers=centers.toarray() if sp.issparse(centers) else centers))
     return spaces
 
@@ -69,8 +72,7 @@ def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Float
     means = bag_means(scaled, offsets, backend)
     if kind == "mean":
         return means
-    squares = backend.bag_mean(np.square(scaled), offsets)
-    return np.hstack([means, np.sqrt(np.maximum(squares - means**2, 0))])
+    return np.hstack([means, backend.bag_deviation(scaled, offsets)])
 
 
 def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:

@@ -21,6 +21,8 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     const Variant& active_variant()
 
     void run_sq_distances[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
+    void run_l1_distances[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
+    void run_column_ranks[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
     void run_assign[T](const T*, int64_t, int64_t, const T*, int64_t, int32_t*, T*, double*, int64_t*, int) except +
     void run_seed[T](const T*, int64_t, int64_t, int64_t, const double*, int64_t, int64_t*, int) except +
     int64_t run_lloyd[T](const T*, int64_t, int64_t, T*, int64_t, int64_t, int32_t*, double*, int) except +
@@ -28,6 +30,7 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     void run_bag_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
     void run_bag_max[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
     void run_bag_mean[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
+    void run_bag_deviation[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
     void run_bag_two_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int64_t*, T*, int) except +
     void run_gram_seed(
         const double*, int64_t, const uint8_t*, int64_t, int64_t, const double*, int64_t, int64_t*, int
@@ -86,6 +89,22 @@ def sq_distances(const real[:, ::1] X, const real[:, ::1] centers, real[:, ::1] 
     _require(out.shape[0] == n and out.shape[1] == k, "out")
     with nogil:
         run_sq_distances(&X[0, 0], n, d, &centers[0, 0], k, &out[0, 0], n_threads)
+
+
+def l1_distances(const real[:, ::1] X, const real[:, ::1] Y, real[:, ::1] out, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], k = Y.shape[0]
+    _require(n > 0 and d > 0 and k > 0 and Y.shape[1] == d, "Y")
+    _require(out.shape[0] == n and out.shape[1] == k, "out")
+    with nogil:
+        run_l1_distances(&X[0, 0], n, d, &Y[0, 0], k, &out[0, 0], n_threads)
+
+
+def column_ranks(const real[:, ::1] X, const real[:, ::1] knots, real[:, ::1] out, int n_threads):
+    cdef int64_t n = X.shape[0], d = X.shape[1], n_knots = knots.shape[1]
+    _require(n > 0 and d > 0 and n_knots > 0 and knots.shape[0] == d, "knots")
+    _require(out.shape[0] == n and out.shape[1] == d, "out")
+    with nogil:
+        run_column_ranks(&X[0, 0], n, d, &knots[0, 0], n_knots, &out[0, 0], n_threads)
 
 
 def assign(const real[:, ::1] X, const real[:, ::1] centers, int32_t[::1] labels, real[::1] nearest, int n_threads):
@@ -168,6 +187,16 @@ def bag_mean(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1]
         return
     with nogil:
         run_bag_mean(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+
+
+def bag_deviation(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        run_bag_deviation(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
 
 
 def bag_two_min(

@@ -57,7 +57,23 @@ class NativeBackend:
 
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:
         """See `gmil.engine.reference.l1_distances`."""
-        return reference.l1_distances(X, Y)
+        if not _is_compiled(X):
+            return reference.l1_distances(X, Y)
+        X, Y = _dense(X, Y)
+        out = np.empty((len(X), len(Y)), dtype=X.dtype)
+        if out.size:
+            _kernels.l1_distances(X, Y, out, self.n_threads)
+        return out
+
+    def column_ranks(self, X: Floats, knots: Floats) -> Floats:
+        """See `gmil.engine.reference.column_ranks`."""
+        if not _is_compiled(X):
+            return reference.column_ranks(X, knots)
+        X, knots = _dense(X, knots)
+        out = np.empty_like(X)
+        if out.size:
+            _kernels.column_ranks(X, knots, out, self.n_threads)
+        return out
 
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
         """See `gmil.engine.reference.assign`."""
@@ -147,6 +163,12 @@ class NativeBackend:
         if not _is_compiled(values):
             return reference.bag_mean(values, offsets)
         return self._reduce(_kernels.bag_mean, values, offsets)
+
+    def bag_deviation(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_deviation`."""
+        if not _is_compiled(values):
+            return reference.bag_deviation(values, offsets)
+        return self._reduce(_kernels.bag_deviation, values, offsets)
 
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""

@@ -13,6 +13,18 @@ void run_sq_distances(const T* X, std::int64_t n, std::int64_t d, const T* cente
 }
 
 template <class T>
+void run_l1_distances(const T* X, std::int64_t n, std::int64_t d, const T* other, std::int64_t k, T* out,
+                      int n_threads) {
+  active_kernels<T>().l1_distances({X, n, d}, other, k, out, n_threads);
+}
+
+template <class T>
+void run_column_ranks(const T* X, std::int64_t n, std::int64_t d, const T* knots, std::int64_t n_knots, T* out,
+                      int n_threads) {
+  active_kernels<T>().column_ranks({X, n, d}, knots, n_knots, out, n_threads);
+}
+
+template <class T>
 void run_assign(const T* X, std::int64_t n, std::int64_t d, const T* centers, std::int64_t k,
                 std::int32_t* labels, T* nearest, double* sums, std::int64_t* counts, int n_threads) {
   active_kernels<T>().assign({X, n, d}, centers, k, labels, nearest, sums, counts, n_threads);
@@ -51,6 +63,12 @@ template <class T>
 void run_bag_mean(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
                   std::int64_t n_bags, T* out, int n_threads) {
   active_kernels<T>().bag_mean({{values, n, d}, offsets, n_bags}, out, n_threads);
+}
+
+template <class T>
+void run_bag_deviation(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
+                       std::int64_t n_bags, T* out, int n_threads) {
+  active_kernels<T>().bag_deviation({{values, n, d}, offsets, n_bags}, out, n_threads);
 }
 
 template <class T>

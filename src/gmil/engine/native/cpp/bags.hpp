@@ -121,26 +121,55 @@ void bag_max(const BagRows<T>& bags, T* out, int n_threads) {
   bag_reduce<T, Larger>(bags, out, n_threads);
 }
 
-// Sums of a few columns at a time stay on the stack, in double precision.
-template <class T>
-void bag_mean(const BagRows<T>& bags, T* out, int n_threads) {
-  constexpr std::int64_t kColumns = 64;
+// Columns whose sums stay on the stack, in double precision.
+constexpr std::int64_t kSummedColumns = 64;
+
+// Sum term(value, column) over the rows of a bag, for `width` columns.
+template <class T, class Term>
+inline void sum_columns(const T* first, std::int64_t n_rows, std::int64_t stride, std::int64_t width, double* sums,
+                        const Term& term) {
+  fill(sums, width, 0.0);
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    const T* row = first + i * stride;
+    for (std::int64_t j = 0; j < width; ++j) sums[j] += term(static_cast<double>(row[j]), j);
+  }
+}
+
+// Means, and root mean squared deviations from them where `deviations` are wanted.
+template <class T, bool deviations>
+void bag_moment(const BagRows<T>& bags, T* out, int n_threads) {
   const std::int64_t d = bags.values.n_features;
   for_each_bag(bags, n_threads, [&](std::int64_t b) {
     const std::int64_t n_rows = bags.offsets[b + 1] - bags.offsets[b];
-    const T* first = bags.values.row(bags.offsets[b]);
-    for (std::int64_t begin = 0; begin < d; begin += kColumns) {
-      const std::int64_t width = at_most(kColumns, d - begin);
-      double sums[kColumns] = {};
-      for (std::int64_t i = 0; i < n_rows; ++i) {
-        const T* row = first + i * d + begin;
-        for (std::int64_t j = 0; j < width; ++j) sums[j] += static_cast<double>(row[j]);
-      }
-      for (std::int64_t j = 0; j < width; ++j) {
-        out[b * d + begin + j] = static_cast<T>(sums[j] / static_cast<double>(n_rows));
+    const double n = static_cast<double>(n_rows);
+    for (std::int64_t begin = 0; begin < d; begin += kSummedColumns) {
+      const T* first = bags.values.row(bags.offsets[b]) + begin;
+      T* to = out + b * d + begin;
+      const std::int64_t width = at_most(kSummedColumns, d - begin);
+      double means[kSummedColumns];
+      sum_columns(first, n_rows, d, width, means, [](double value, std::int64_t) { return value; });
+      for (std::int64_t j = 0; j < width; ++j) means[j] /= n;
+      if constexpr (deviations) {
+        double squares[kSummedColumns];
+        sum_columns(first, n_rows, d, width, squares, [&](double value, std::int64_t j) {
+          return (value - means[j]) * (value - means[j]);
+        });
+        for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(std::sqrt(squares[j] / n));
+      } else {
+        for (std::int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(means[j]);
       }
     }
   });
+}
+
+template <class T>
+void bag_mean(const BagRows<T>& bags, T* out, int n_threads) {
+  bag_moment<T, false>(bags, out, n_threads);
+}
+
+template <class T>
+void bag_deviation(const BagRows<T>& bags, T* out, int n_threads) {
+  bag_moment<T, true>(bags, out, n_threads);
 }
 
 // The smallest value, the first row that has it, and the smallest of the others (infinity in a bag of one).

@@ -36,6 +36,12 @@ template <class T>
 struct Kernels {
   void (*sq_distances)(const Rows<T>&, const T* centers, std::int64_t n_centers, T* out, int n_threads);
 
+  // Sums of absolute differences between the rows and the `n_other` rows of another matrix, (n_rows, n_other).
+  void (*l1_distances)(const Rows<T>&, const T* other, std::int64_t n_other, T* out, int n_threads);
+
+  // The share of the sorted knots (n_features, n_knots) below every value, (n_rows, n_features).
+  void (*column_ranks)(const Rows<T>&, const T* knots, std::int64_t n_knots, T* out, int n_threads);
+
   // `sums` (n_centers, n_features) and `counts` (n_centers) may be null.
   void (*assign)(const Rows<T>&, const T* centers, std::int64_t n_centers, std::int32_t* labels, T* nearest,
                  double* sums, std::int64_t* counts, int n_threads);
@@ -53,6 +59,7 @@ struct Kernels {
   void (*bag_min)(const BagRows<T>&, T* out, int n_threads);
   void (*bag_max)(const BagRows<T>&, T* out, int n_threads);
   void (*bag_mean)(const BagRows<T>&, T* out, int n_threads);
+  void (*bag_deviation)(const BagRows<T>&, T* out, int n_threads);
   void (*bag_two_min)(const BagRows<T>&, T* smallest, std::int64_t* where, T* second, int n_threads);
 };
 

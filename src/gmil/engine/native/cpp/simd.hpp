@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #if defined(__SSE2__)
@@ -145,6 +146,23 @@ inline Vec<T> smaller(const Vec<T>& a, const Vec<T>& b) {
   Vec<T> v;
   for (int i = 0; i < kLanes<T>; ++i) v[i] = a[i] < b[i] ? a[i] : b[i];
   return v;
+#endif
+}
+
+template <class T>
+inline Vec<T> absolute(const Vec<T>& v) {
+#ifdef GMIL_GNU_VECTORS
+  // All bits but the sign.
+  IndexVec<T> bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  bits &= broadcast_index<T>(std::numeric_limits<Index<T>>::max());
+  Vec<T> out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+#else
+  Vec<T> out;
+  for (int i = 0; i < kLanes<T>; ++i) out[i] = std::abs(v[i]);
+  return out;
 #endif
 }
 
