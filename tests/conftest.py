@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.browser import chromium, visit  # noqa: F401  fixtures
 
 from gmil import Bags
 

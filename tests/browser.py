@@ -1,0 +1,87 @@
+"""Pages in a real browser: fixtures that open a file in Chromium and fail on anything that a visitor should not see.
+
+A test takes ``visit`` and calls ``visit(path)``. When it ends, it fails where the page wrote an error to the console,
+raised an exception, or asked for anything that does not lie in the page itself. Debian's chromium is used, nothing is
+downloaded.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+LOCAL = ("file:", "data:", "blob:", "about:")
+NARROW, WIDE = 400, 1400
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def find_browser():
+    """Return the path of Chromium, or None."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """Return a browser that all tests of a module share; skip them where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Python's playwright is not installed.")
+    path = find_browser()
+    if path is None:
+        pytest.skip("There is no Chromium here: on Debian, apt-get install chromium.")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Return a function that opens a page: ``visit(path, width=1400, theme="light")`` gives a Playwright page."""
+    contexts, problems = [], []
+
+    def opened(path, *, width=WIDE, height=900, theme="light", fragment=""):
+        context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+        contexts.append(context)
+        page = context.new_page()
+        watch(page, problems)
+        page.goto(Path(path).resolve().as_uri() + fragment)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def watch(page, problems):
+    """Write down what a visitor should not see: errors, and requests to the network."""
+    page.on("console", lambda m: problems.append(f"console: {m.text}") if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: problems.append(f"exception: {error}"))
+    page.on("request", lambda r: None if r.url.startswith(LOCAL) else problems.append(f"request: {r.url}"))
+
+
+def overflow(page):
+    """Return by how many pixels a page is wider than its window, and the elements that stick out."""
+    return page.evaluate(
+        """() => {
+            const width = document.documentElement.clientWidth;
+            const clipped = (e) => {
+                for (let up = e.parentElement; up; up = up.parentElement) {
+                    if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(up).overflowX)) return true;
+                }
+                return false;
+            };
+            const out = [...document.body.querySelectorAll('*')].filter(
+                (e) => e.getBoundingClientRect().right > width + 1 && !clipped(e));
+            return [document.documentElement.scrollWidth - width,
+                    out.slice(0, 5).map((e) => `${e.tagName}.${e.getAttribute('class') || ''}`)];
+        }"""
+    )
+
+
+def colours(page):
+    """Return the colours of the page's paper and ink, as the browser computes them."""
+    return page.evaluate(
+        "() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    )
