@@ -27,6 +27,7 @@ from gmil.errors import (
     GmilError,
     ModelFileError,
 )
+from gmil.experiments.trust import DataCheck, Finding, check_data
 from gmil.model_selection import CVResult, cross_validate
 from gmil.persistence import load
 from gmil.preprocessing import PerInstance
@@ -45,15 +46,18 @@ __all__ = [
     "BagValidationError",
     "Bags",
     "CVResult",
+    "DataCheck",
     "DatasetError",
     "DensityRatio",
     "Explanation",
+    "Finding",
     "FormatError",
     "GmilError",
     "ModelFileError",
     "PerInstance",
     "WeightedGMIL",
     "all_estimators",
+    "check_data",
     "cross_validate",
     "fetch_elephant",
     "fetch_fox",

@@ -1,0 +1,71 @@
+"""What a check of data returns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Level = Literal["ok", "note", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at; the same for all data.
+    level : {"ok", "note", "warning"}
+        Whether it is as it should be, worth knowing, or a reason to doubt results on these data.
+    value : float or None
+        The figure behind it, where there is one.
+    text : str
+        What was found, as a sentence.
+    """
+
+    name: str
+    level: Level
+    value: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataCheck:
+    """What `check_data` found.
+
+    Attributes
+    ----------
+    verdict : str
+        What the data allow to be learnt, in words.
+    findings : list of Finding
+        Everything that was looked at, in a fixed order.
+
+    Examples
+    --------
+    >>> import gmil
+    >>> found = gmil.check_data(*gmil.make_bags(60, random_state=0, return_X_y=True))
+    >>> found.verdict
+    'better than chance and than bag size'
+    >>> found["majority class"].value
+    0.5
+    """
+
+    verdict: str
+    findings: list[Finding]
+
+    def __getitem__(self, name: str) -> Finding:
+        """Return the finding of that name."""
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold."""
+        return {"verdict": self.verdict, "findings": [asdict(finding) for finding in self.findings]}
+
+    def __str__(self) -> str:
+        marks = {"ok": " ", "note": "*", "warning": "!"}
+        lines = [f"{marks[finding.level]} {finding.name}: {finding.text}" for finding in self.findings]
+        return "\n".join([f"Verdict: {self.verdict}.", *lines])
