@@ -31,6 +31,7 @@ from gmil.experiments.trust import DataCheck, Finding, check_data
 from gmil.model_selection import CVResult, cross_validate
 from gmil.persistence import load
 from gmil.preprocessing import PerInstance
+from gmil.reporting import Report, report
 from gmil.rivals import *  # noqa: F403  one list of names, kept where the classes are
 from gmil.rivals import __all__ as _rivals
 
@@ -55,6 +56,7 @@ __all__ = [
     "GmilError",
     "ModelFileError",
     "PerInstance",
+    "Report",
     "WeightedGMIL",
     "all_estimators",
     "check_data",
@@ -69,6 +71,7 @@ __all__ = [
     "load_musk2",
     "make_bags",
     "read",
+    "report",
     "write",
     *_rivals,
 ]

@@ -106,7 +106,7 @@ def make_estimator(
     estimator = known[method]()
     parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
     if positive is not None:
-        parameters["pos_label"] = _label_among(positive, y)
+        parameters["pos_label"] = label_among(positive, y)
     unknown = [name for name in parameters if name not in estimator.get_params()]
     if unknown:
         valid = listed(sorted(estimator.get_params()), most=60)
@@ -133,7 +133,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name.strip(), value.strip()
 
 
-def _label_among(text: str, y: Any) -> Any:
+def label_among(text: str, y: Any) -> Any:
     """Return the label that is written as ``text``."""
     labels = sorted(set(y.tolist()), key=str)
     for label in labels:

@@ -6,11 +6,13 @@ import click
 
 from gmil import __version__
 from gmil.base import methods
+from gmil.cli.compare import compare
 from gmil.cli.cv import cv
 from gmil.cli.data import data
 from gmil.cli.doctor import doctor
 from gmil.cli.model import fit, predict
 from gmil.cli.paper import paper
+from gmil.cli.report import report
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,5 +30,5 @@ def list_methods() -> None:
         click.echo(f"{name}\t{summary}")
 
 
-for command in (cv, fit, predict, data, doctor, paper):
+for command in (cv, compare, fit, predict, report, data, doctor, paper):
     main.add_command(command)

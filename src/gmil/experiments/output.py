@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def write_json(summary: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a summary as JSON; a number that is none becomes null."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(_finite(summary), indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(finite(summary), indent=2) + "\n", encoding="utf-8")
 
 
 def write_csv(rows: list[dict[str, Any]], path: str | os.PathLike[str]) -> None:
@@ -28,9 +28,10 @@ def write_csv(rows: list[dict[str, Any]], path: str | os.PathLike[str]) -> None:
         writer.writerows(rows)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return the same with None for every number that is none, which JSON cannot say."""
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,171 @@
+"""Bags to look into: which of them, which of their instances, and what is said about each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.classifiers.voted import CodebookClassifier
+from gmil.classifiers.weighted import WeightedGMIL
+from gmil.errors import GmilError
+from gmil.reporting.summary import BagView, Explorer
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.reporting.judging import Judged
+    from gmil.reporting.places import CenterSpace, Plane
+
+MOST_BAGS = 200
+BEST, WORST, BETWEEN = 50, 10, 40
+"""Of a larger bag: so many of the highest scores, of the lowest, and evenly spaced ones of the rest."""
+MOST_INSTANCES = BEST + WORST + BETWEEN
+_TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
+
+
+def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: CenterSpace, plane: Plane) -> Explorer:
+    """Return the explorer of bags.
+
+    Parameters
+    ----------
+    model : estimator
+        As it was passed, so that it gets the bags as they were passed.
+    bags, inside : Bags
+        As they were passed, and as the classifier inside pipelines gets them.
+    judged : Judged
+    space, plane : CenterSpace, Plane
+    """
+    chosen = choose_bags(len(bags), judged.decisions)
+    some, inner = bags[chosen], inside[chosen]
+    scores, text = instance_scores(model, some, judged.column)
+    info = [] if bags.instance_info is None else list(bags.instance_info.column_names)
+    columns = ["rank", "instance"] + ["score"] * (scores is not None)
+    columns += ["centre", "distance"] * (len(space.centers) > 0) + ["x", "y", *info]
+    views = []
+    for i, number in enumerate(chosen.tolist()):
+        span = slice(int(some.offsets[i]), int(some.offsets[i + 1]))
+        rows = _rows(some, span, None if scores is None else scores[span], inner.instances[span], space, plane)
+        views.append(
+            BagView(
+                number=number,
+                name=str(number if bags.bag_ids is None else bags.bag_ids[number]),
+                label=None if judged.given is None else judged.given[number],
+                predicted=judged.predicted[number],
+                decision=None if judged.decisions is None else _short(judged.decisions[number]),
+                n_instances=int(bags.sizes[number]),
+                rows=rows,
+            )
+        )
+    return Explorer(columns, len(info), time_column(bags.instance_info), text, _rule(bags), len(bags), views)
+
+
+def choose_bags(n_bags: int, decisions: Floats | None) -> Integers:
+    """Return the bags to show, in order: all, or evenly spaced ones of the ranking by decision."""
+    if n_bags <= MOST_BAGS:
+        return np.arange(n_bags)
+    order = np.arange(n_bags) if decisions is None else np.argsort(-decisions, kind="stable")
+    return np.sort(order[np.linspace(0, n_bags - 1, MOST_BAGS).round().astype(np.int64)])
+
+
+def choose_instances(ranking: Integers) -> Integers:
+    """Return the instances of a bag to show, the best first, given all of them by rank.
+
+    >>> len(choose_instances(np.arange(1000)))
+    100
+    """
+    n = len(ranking)
+    if n <= MOST_INSTANCES:
+        return ranking
+    between = np.linspace(BEST, n - WORST - 1, BETWEEN).round().astype(np.int64)
+    return ranking[np.concatenate([np.arange(BEST), between, np.arange(n - WORST, n)])]
+
+
+def instance_scores(model: Any, bags: Bags, column: int) -> tuple[Floats | None, str]:
+    """Return scores of instances for one class, or None, and what they mean."""
+    if not hasattr(model, "score_instances"):
+        return None, f"{type(model).__name__} gives no scores to instances; they stand in their order."
+    try:
+        scores = np.asarray(model.score_instances(bags))
+        meaning = _meaning(model)
+    except GmilError as error:
+        if not isinstance(model, WeightedGMIL):
+            return None, f"No scores of instances: {error}"
+        scores, meaning = np.asarray(model.score_instances(bags, kind="alone")), "the decision about the instance alone"
+    return (scores[:, column] if scores.ndim == 2 else scores), f"Score: {meaning}."
+
+
+def _meaning(model: Any) -> str:
+    inner = getattr(model, "estimator_", model)
+    if isinstance(inner, CodebookClassifier):
+        if getattr(inner, "threshold_", None) is not None:
+            return "how much nearer than the threshold the instance is to C+"
+        return "the distance to C− minus the distance to C+"
+    if isinstance(inner, WeightedGMIL):
+        return "the decision about the bag minus that about the bag without the instance, in log-odds"
+    return f"what {type(model).__name__} gives an instance; higher is more positive"
+
+
+def _rows(
+    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: CenterSpace, plane: Plane
+) -> list[list[Any]]:
+    n = span.stop - span.start
+    ranking = np.arange(n) if scores is None else np.argsort(-scores, kind="stable")
+    shown = choose_instances(ranking)
+    ranks = np.empty(n, dtype=np.int64)
+    ranks[ranking] = np.arange(1, n + 1)
+    placed = space.apply(inside[shown])
+    columns: list[list[Any]] = [ranks[shown].tolist(), shown.tolist()]
+    if scores is not None:
+        columns.append([_short(score) for score in scores[shown]])
+    if len(space.centers):
+        centers, distances = space.answers(placed)
+        columns += [centers.tolist(), [_short(distance) for distance in distances]]
+    columns += [[_short(v) for v in axis] for axis in plane.place(placed).T]
+    if bags.instance_info is not None:
+        info = bags.instance_info.slice(span.start, n).take(shown)
+        columns += [[plain(value) for value in column.to_pylist()] for column in info.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can say: numbers (short), texts, truth, nothing; all else as text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return _short(value)
+    if isinstance(value, (dt.datetime, dt.date, dt.time)):
+        return value.isoformat()
+    return str(value)
+
+
+def _short(value: Any) -> float | None:
+    number = float(value)
+    return float(f"{number:.5g}") if np.isfinite(number) else None
+
+
+def time_column(info: Any) -> str | None:
+    """Return the column of numbers whose name says that it is a time, the first of them, or None."""
+    import pyarrow as pa
+
+    if info is None:
+        return None
+    for field in info.schema:
+        words = field.name.casefold().replace("-", "_").split("_")
+        is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        if is_number and any(word in _TIMES for word in words):
+            return str(field.name)
+    return None
+
+
+def _rule(bags: Bags) -> str:
+    parts = []
+    if len(bags) > MOST_BAGS:
+        parts.append(f"{MOST_BAGS} of {len(bags)} bags are here, evenly spaced in the ranking by decision.")
+    if int(bags.sizes.max()) > MOST_INSTANCES:
+        parts.append(
+            f"Of a bag with more than {MOST_INSTANCES} instances there are the {BEST} highest scores, the {WORST} "
+            f"lowest and {BETWEEN} evenly spaced between; ranks count all."
+        )
+    return " ".join(parts)

@@ -1,0 +1,88 @@
+"""Looks inside models of a run: fitted anew on the data that the run was measured on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import datasets
+from gmil.classifiers import GMIL, WeightedGMIL
+from gmil.errors import GmilError, SpecificationError
+from gmil.experiments.fingerprints import data_fingerprint
+from gmil.experiments.plotting import dataset_title
+from gmil.reporting.inside import look_inside
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.reporting.summary import ModelLook
+
+_FAVOURITE = "musk2"
+"""With both codebooks, and always there."""
+
+
+def looks_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[list[ModelLook], list[str]]:
+    """Return looks inside models, and a note where there is none."""
+    if look == "none":
+        return [], []
+    if "compare" in by_name:
+        return _compared(by_name["compare"])
+    measured = list(dict.fromkeys(d for found in by_name.values() for d in found.get("datasets", [])))
+    name = look or (_FAVOURITE if _FAVOURITE in measured else (measured or [""])[0])
+    try:
+        model = GMIL.from_paper(name, random_state=0)
+        bags, y = datasets.load(name, download_if_missing=False, return_X_y=True)
+    except (GmilError, ValueError) as error:
+        if look is not None:
+            msg = f"There is no look inside a model of {name!r}: {error}"
+            raise SpecificationError(msg) from error
+        return [], [f"There is no look inside a model of {name}: {error}"]
+    found, _ = look_inside(model.fit(bags, y), bags, y, title=f"Inside GMIL on {dataset_title(name)}", seen=True)
+    return [found], []
+
+
+def _compared(found: dict[str, Any]) -> tuple[list[ModelLook], list[str]]:
+    """Return a look inside GMIL and, where it was compared, inside WeightedGMIL, the more accurate first."""
+    try:
+        bags, y = _read_again(found["data"])
+    except (GmilError, OSError, ValueError) as error:
+        return [], [f"There is no look inside a model, because the data cannot be read again: {error}"]
+    accuracies = {row["method"]: row["mean"] or 0.0 for row in found["rows"]}
+    seed, positive = found["protocol"]["seed"], _positive_label(found["data"], y)
+    models = {
+        "gmil": GMIL(random_state=seed, pos_label=positive),
+        "weighted-gmil": WeightedGMIL(random_state=seed, pos_label=positive),
+    }
+    order = sorted(
+        (name for name in models if name in accuracies or name == "gmil"), key=lambda n: -accuracies.get(n, 0)
+    )
+    looks, notes = [], []
+    for name in order:
+        try:
+            model = models[name].fit(bags, y)
+            looks.append(look_inside(model, bags, y, title=f"Inside {type(model).__name__}", seen=True)[0])
+        except (GmilError, ValueError) as error:
+            notes.append(f"There is no look inside {name}: {error}")
+    return looks, notes
+
+
+def _read_again(data: dict[str, Any]) -> tuple[Bags, Any]:
+    source = data["source"]
+    if data["is_dataset"]:
+        bags, y = datasets.load(source, download_if_missing=False, return_X_y=True)
+    else:
+        bags, y = datasets.read(source, bag=data["bag"], label=data["label"], features=data["features"])
+    if data_fingerprint(bags, y) != data["fingerprint"]:
+        msg = f"{os.fspath(source)} is not what it was when the methods were compared. Compare them again."
+        raise SpecificationError(msg)
+    return bags, y
+
+
+def _positive_label(data: dict[str, Any], y: Any) -> Any:
+    """Return the positive label as it is in the data: strings need one, or they warn."""
+    labels = np.unique(np.asarray(y)).tolist()
+    wanted = data.get("positive")
+    if wanted is None:
+        return labels[1] if len(labels) == 2 else None
+    return next((label for label in labels if str(label) == wanted), None)

@@ -1,0 +1,139 @@
+"""The folder of a run -> one summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmil.errors import MissingFileError
+from gmil.reporting import tables
+from gmil.reporting.result import Report
+from gmil.reporting.run_looks import looks_of_run
+from gmil.reporting.sources import Ledger
+from gmil.reporting.summary import Finding, Summary, Trust
+from gmil.reporting.verdicts import verdict_of
+
+if TYPE_CHECKING:
+    import os
+
+_ORDER = ("compare", "table1", "table2", "figure7")
+
+
+def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Report:
+    """Return the report of a run.
+
+    Parameters
+    ----------
+    folder : path
+        The output folder of ``gmil paper`` or ``gmil compare``.
+    look : str, optional
+        The data set of the paper to look inside a model of; "none" leaves it out. By default Musk2, or the first.
+    """
+    found = read_summaries(Path(folder))
+    ledger = Ledger(Path(folder))
+    by_name = {entry["experiment"]: entry for entry in found}
+    accuracies = [entry for entry in found if tables.has_accuracies(entry)]
+    seconds = [entry for entry in found if tables.has_seconds(entry) and not tables.has_accuracies(entry)]
+    looks, look_notes = looks_of_run(by_name, look)
+    made = [tables.accuracy_table(entry, ledger) for entry in accuracies]
+    made += [tables.seconds_table(entry, ledger) for entry in seconds]
+    panels = [panel for entry in accuracies for panel in tables.accuracy_panels(entry, ledger)]
+    curves = [curve for entry in found for curve in tables.curves(entry, ledger)]
+    notes = [note for entry in found for note in entry.get("notes", [])] + look_notes
+    notes += [f"{name} is missing from the folder of the run." for name in ledger.missing]
+    summary = Summary(
+        title=_title(by_name),
+        verdict=verdict_of(by_name),
+        protocol=" ".join(_protocol(entry) for entry in found),
+        trust=_trust(by_name.get("compare", {})),
+        panels=panels,
+        tables=made,
+        curves=curves,
+        looks=looks,
+        sources=ledger.sources,
+        published=_published(accuracies),
+        notes=list(dict.fromkeys(notes)),
+        failures=[_failure(entry) for experiment in found for entry in experiment.get("failures", [])],
+        environment=_environment(found),
+    )
+    return Report(summary)
+
+
+def read_summaries(folder: Path) -> list[dict[str, Any]]:
+    """Return the summaries that a run left in its folder; of a full and a quick one the full one."""
+    if not folder.is_dir():
+        msg = f"There is no folder {str(folder)!r}. Name the output folder of gmil paper or gmil compare."
+        raise MissingFileError(msg)
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda p: not p.stem.endswith("-quick")):
+        content = _summary_in(path)
+        if content is not None:
+            found[content["experiment"]] = content
+    if not found:
+        msg = f"{str(folder)!r} holds no results of a run. Name the output folder of gmil paper or gmil compare."
+        raise MissingFileError(msg)
+    known = [found.pop(name) for name in _ORDER if name in found]
+    return known + [found[name] for name in sorted(found)]
+
+
+def _summary_in(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return None
+    return content if isinstance(content, dict) and "experiment" in content else None
+
+
+def _title(by_name: dict[str, dict[str, Any]]) -> str:
+    if "compare" in by_name:
+        return str(by_name["compare"]["title"])
+    return "GMIL, the paper's experiments measured again"
+
+
+def _protocol(found: dict[str, Any]) -> str:
+    protocol = found.get("protocol")
+    if not protocol:
+        return ""
+    repeats = "rounds" if tables.has_seconds(found) and not tables.has_accuracies(found) else "repeats"
+    quick = " (quick)" if found.get("quick") else ""
+    last = protocol["seed"] + protocol["repeats"] - 1
+    seeds = f"seed {protocol['seed']}" if last == protocol["seed"] else f"seeds {protocol['seed']} to {last}"
+    name = found["title"].partition(":")[0]
+    text = f"{name}{quick}: {protocol['folds']}-fold, {protocol['repeats']} {repeats}, {seeds}"
+    if protocol.get("tuned_repeats"):
+        times = protocol["tuned_repeats"]
+        text += (
+            f"; tuned {'once' if times == 1 else f'{times} times'} with {protocol['inner_folds']} inner folds and at "
+        )
+        text += f"most {protocol['max_settings']} settings"
+    return f"{text}."
+
+
+def _trust(compared: dict[str, Any]) -> Trust | None:
+    found = compared.get("trust")
+    if found is None:
+        return None
+    text = f"Checked with seed {compared['protocol']['seed']} and gmil {compared['versions']['gmil']}."
+    return Trust(found["verdict"], [Finding(**finding) for finding in found["findings"]], text)
+
+
+def _failure(entry: dict[str, Any]) -> str:
+    return f"{entry['method']} on {entry['dataset']}: {entry['reason']}"
+
+
+def _published(accuracies: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for found in accuracies:
+        for row in found["rows"]:
+            if row["column"] == "printed" and row.get("source"):
+                note = f" {row['note']}" if row.get("note") else ""
+                lines.append(f"{row['label']}: {row['source']}; {row.get('protocol')}.{note}")
+    return list(dict.fromkeys(lines))
+
+
+def _environment(found: list[dict[str, Any]]) -> dict[str, str]:
+    facts: dict[str, str] = {}
+    for entry in found:
+        facts |= {name: str(value) for name, value in {**entry.get("versions", {}), **entry.get("machine", {})}.items()}
+    return facts

@@ -1,0 +1,182 @@
+"""Summaries of experiments, as they lie in the folder of a run, to tables, panels and curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gmil.experiments.plotting import dataset_title
+from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Cell, Curve, CurvePoint, Table
+from gmil.reporting.svg import seconds_text
+
+if TYPE_CHECKING:
+    from gmil.reporting.sources import Ledger
+    from gmil.reporting.summary import Tone
+
+_MEASURED = ("paper", "tuned", "control")
+_NOTHING = Cell("–", tone="muted")
+
+
+def has_accuracies(found: dict[str, Any]) -> bool:
+    """Tell whether a summary is a table of accuracies."""
+    return any("accuracy" in cell for row in found.get("rows", []) for cell in row.get("cells", {}).values())
+
+
+def has_seconds(found: dict[str, Any]) -> bool:
+    """Tell whether a summary is a table of times."""
+    return any("seconds" in cell for row in found.get("rows", []) for cell in row.get("cells", {}).values())
+
+
+# -------------------------------------------------------------------------------- accuracies
+
+
+def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
+    """Return accuracies with intervals, and beside each measured one the published figure and the difference."""
+    datasets = found["datasets"]
+    printed = {(row["method"], d): cell["accuracy"] for row in found["rows"] if row["column"] == "printed"
+               for d, cell in row["cells"].items()}  # fmt: skip
+    rows = []
+    for row in found["rows"]:
+        cells = [_accuracy_cell(row, d, printed.get((row["method"], d)), ledger) for d in datasets]
+        mean = _NOTHING if row.get("mean") is None else Cell(_percent(row["mean"]))
+        if any(cell is not _NOTHING for cell in cells):
+            rows.append([Cell(row["label"], row["title"]), *cells, *([mean] if len(datasets) > 1 else [])])
+    header = ["method", *(dataset_title(d) for d in datasets), *(["mean"] if len(datasets) > 1 else [])]
+    text = "Accuracy in per cent; 95 % intervals by bootstrap over bags; a mean is that of its row."
+    if printed:
+        text += " Below: the published figure and the difference to it; published figures come from other folds."
+    if any("against_best" in cell for row in found["rows"] for cell in row["cells"].values()):
+        text += " Differences are to the best method, by the corrected resampled t-test with a zone of one point."
+    return Table(found["experiment"], _title(found), header, rows, text)
+
+
+def _accuracy_cell(row: dict[str, Any], dataset: str, printed: float | None, ledger: Ledger) -> Cell:
+    cell = row["cells"].get(dataset)
+    if cell is None:
+        return _NOTHING
+    origin = ledger.jobs(cell.get("jobs", []), dataset, row["label"], row["title"])
+    source = None if origin is None else origin.key
+    if cell.get("accuracy") is None:
+        return Cell("failed", source=source, tone="muted")
+    if row["column"] not in _MEASURED:
+        return Cell(_percent(cell["accuracy"]), tone="muted")
+    low, high = cell["interval"]
+    note, tone = _against(cell, printed)
+    return Cell(_percent(cell["accuracy"]), f"{_percent(low)} to {_percent(high)}", note, source, tone)
+
+
+def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
+    if cell.get("against_best"):
+        found = cell["against_best"]
+        tone: Tone = "bad" if found["verdict"] == "worse" else "muted"
+        return f"{100 * found['difference']:+.1f} to the best, {found['verdict']}".replace("-", "−"), tone
+    if printed is None:
+        return "", ""
+    difference = 100 * (cell["accuracy"] - printed)
+    low, high = cell["interval"]
+    tone = "bad" if printed > high else "good" if printed < low else "muted"
+    return f"published {_percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
+
+
+def accuracy_panels(found: dict[str, Any], ledger: Ledger) -> list[AccuracyPanel]:
+    """Return accuracy against time, one panel per data set, for all that was measured."""
+    panels = []
+    for dataset in found["datasets"]:
+        points = [p for row in found["rows"] if (p := _point(row, dataset, ledger)) is not None]
+        floors = [row["cells"][dataset]["accuracy"] for row in found["rows"]
+                  if row["method"] == "majority" and dataset in row["cells"]]  # fmt: skip
+        if points:
+            panels.append(AccuracyPanel(dataset, dataset_title(dataset), points, floors[0] if floors else None))
+    return panels
+
+
+def _point(row: dict[str, Any], dataset: str, ledger: Ledger) -> AccuracyPoint | None:
+    cell = row["cells"].get(dataset) or {}
+    if row["method"] == "majority" or cell.get("accuracy") is None or not cell.get("jobs"):
+        return None
+    origin = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
+    if origin is None or origin.seconds is None:
+        return None
+    low, high = cell["interval"]
+    setting = "tuned" if row["column"] == "tuned" else row["title"]
+    return AccuracyPoint(row["method"], row["label"], setting, cell["accuracy"], low, high, origin.seconds, origin.key)
+
+
+# -------------------------------------------------------------------------------- times
+
+
+def seconds_table(found: dict[str, Any], ledger: Ledger) -> Table:
+    """Return measured seconds with the ratio to GMIL, beside the published ones with theirs."""
+    datasets = found["datasets"]
+    rows = []
+    for row in found["rows"]:
+        cells = [_seconds_cell(row, d, found, ledger) for d in datasets]
+        if any(cell is not _NOTHING for cell in cells):
+            rows.append([Cell(row["label"]), *cells])
+    text = (
+        "CPU time of one cross-validation, the median over rounds, and how many times that of GMIL; below, what the "
+        "paper prints. Two machines do not compare, only ratios on the same machine do."
+    )
+    return Table(found["experiment"], _title(found), ["method", *(dataset_title(d) for d in datasets)], rows, text)
+
+
+def _seconds_cell(row: dict[str, Any], dataset: str, found: dict[str, Any], ledger: Ledger) -> Cell:
+    cell = row["cells"].get(dataset) or {}
+    printed = cell.get("published")
+    note = ""
+    if printed is not None:
+        above = ">" if cell.get("gave_up") else ""
+        note = f"published {above}{seconds_text(printed)}{_ratio(cell.get('published_ratio'))}"
+    if cell.get("seconds") is None:
+        failed = cell.get("failure") is not None
+        return Cell("failed" if failed else "–", note=note, tone="muted") if failed or note else _NOTHING
+    origin = ledger.timings(found["rows_file"], dataset, row["method"], "paper", seed=found["protocol"]["seed"])
+    source = None if origin is None else origin.key
+    return Cell(seconds_text(cell["seconds"]), _ratio(cell.get("ratio")).strip(), note, source, "muted")
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f" ({ratio:.3g}×)" if ratio < 1000 else f" ({ratio:.0f}×)"
+
+
+# -------------------------------------------------------------------------------- curves
+
+
+def curves(found: dict[str, Any], ledger: Ledger) -> list[Curve]:
+    """Return the sweeps of a figure."""
+    made = []
+    for curve in found.get("curves", []):
+        dataset = curve["dataset"]
+        floor = (found.get("controls", {}).get(dataset, {}).get("majority") or {}).get("accuracy")
+        points = [_curve_point(curve, point, found, ledger) for point in curve["points"]]
+        made.append(Curve(curve["name"], curve["title"], curve["axis"], dataset_title(dataset), floor, points))
+    return made
+
+
+def _curve_point(curve: dict[str, Any], point: dict[str, Any], found: dict[str, Any], ledger: Ledger) -> CurvePoint:
+    setting = f"{curve['parameter']} = {'all' if point['value'] is None else point['value']}"
+    origin = ledger.jobs(point.get("jobs", []), curve["dataset"], curve["method"], setting)
+    timed = None
+    if point.get("seconds") is not None:
+        case = (curve["dataset"], curve["method"], curve["name"], f"{curve['parameter']}={point['value']}")
+        timed = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
+    low, high = point.get("interval") or (None, None)
+    value = point["value"]
+    return CurvePoint(
+        value=None if value is None else float(value),
+        accuracy=point.get("accuracy"),
+        low=low,
+        high=high,
+        spread=point.get("spread"),
+        auc=point.get("auc"),
+        seconds=point.get("seconds"),
+        source=None if origin is None else origin.key,
+        seconds_source=None if timed is None else timed.key,
+    )
+
+
+def _title(found: dict[str, Any]) -> str:
+    return f"{found['title']}{' (quick)' if found.get('quick') else ''}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

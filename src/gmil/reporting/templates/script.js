@@ -1,0 +1,226 @@
+(() => {
+  'use strict';
+
+  // ---- theme: what the system says, until the person says otherwise
+  const root = document.documentElement;
+  const button = document.getElementById('theme');
+  const remembered = () => { try { return localStorage.getItem('gmil-theme'); } catch { return null; } };
+  const remember = (theme) => { try { localStorage.setItem('gmil-theme', theme); } catch { /* a page without storage */ } };
+  const isDark = () => (root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
+  const name = () => { button.textContent = isDark() ? 'Light theme' : 'Dark theme'; };
+  if (button) {
+    if (remembered()) root.dataset.theme = remembered();
+    name();
+    button.addEventListener('click', () => {
+      root.dataset.theme = isDark() ? 'light' : 'dark';
+      remember(root.dataset.theme);
+      name();
+    });
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', name);
+  }
+
+  // ---- the bag explorer
+  const make = (tag, attributes = {}, text = '') => {
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== '') element.textContent = text;
+    return element;
+  };
+  const draw = (tag, attributes = {}, text = '') => {
+    const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== '') element.textContent = text;
+    return element;
+  };
+  const short = (value) => {
+    if (value === null || value === undefined) return '–';
+    if (typeof value !== 'number' || Number.isInteger(value)) return String(value);
+    const size = Math.abs(value);
+    return size >= 1e6 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(4).replace(/\.?0+$/, '');
+  };
+
+  const explore = (look) => {
+    const data = JSON.parse(look.querySelector('script[type="application/json"]').textContent);
+    const box = look.querySelector('.explorer');
+    const [search, order, list] = ['input', '.order', '.list'].map((s) => box.querySelector(s));
+    const [title, facts, time, rows] = ['.title', '.facts', '.timeline', '.rows'].map((s) => box.querySelector(s));
+    const map = look.querySelector('svg .chosen');
+    const column = Object.fromEntries(data.columns.map((c, i) => [i < data.columns.length - data.n_info ? c : `info ${c}`, i]));
+    const timeColumn = data.time === null ? undefined : column[`info ${data.time}`];
+    let matching = data.bags;
+    let chosen = null;
+
+    const role = (center) => data.roles[center] || '';
+    const isWrong = (bag) => bag.label !== null && bag.label !== bag.predicted;
+    const orders = {
+      number: (a, b) => a.number - b.number,
+      decision: (a, b) => (b.decision ?? -Infinity) - (a.decision ?? -Infinity),
+      wrong: (a, b) => isWrong(b) - isWrong(a) || a.number - b.number,
+      size: (a, b) => b.n_instances - a.n_instances,
+    };
+
+    const fill = () => {
+      const wanted = search.value.trim().toLowerCase();
+      matching = data.bags.filter((bag) =>
+        [bag.name, bag.label ?? '', bag.predicted].some((text) => text.toLowerCase().includes(wanted)));
+      matching = [...matching].sort(orders[order.value]);
+      list.replaceChildren(...matching.map((bag) => make('option', { value: bag.number },
+        `${bag.name}  ·  ${bag.predicted}${isWrong(bag) ? '  ✗' : ''}`)));
+      look.querySelector('.found').textContent = `${matching.length} of ${data.bags.length} bags`;
+      if (!matching.includes(chosen)) show(matching[0] ?? null);
+      else list.value = chosen.number;
+    };
+
+    const light = (instance) => {
+      for (const part of look.querySelectorAll('[data-instance]')) {
+        const on = part.dataset.instance === String(instance);
+        if (part.tagName === 'TR') part.setAttribute('aria-selected', on);
+        else part.classList.toggle('lit', on);
+      }
+      const row = chosen?.rows.find((r) => r[column.instance] === instance);
+      for (const center of look.querySelectorAll('[data-center]')) {
+        center.classList.toggle('lit', row !== undefined && 'centre' in column && center.dataset.center === String(row[column.centre]));
+      }
+    };
+
+    const scoreCell = (score, largest) => {
+      const cell = make('td', { class: 'score' });
+      const gauge = make('span', { class: 'gauge', 'aria-hidden': 'true' });
+      const width = largest > 0 ? Math.abs(score) / largest * 50 : 0;
+      const bar = make('i', { class: score >= 0 ? 'up' : 'down' });
+      bar.style.width = `${width}%`;
+      bar.style.left = `${score >= 0 ? 50 : 50 - width}%`;
+      gauge.append(bar);
+      cell.append(gauge, short(score));
+      return cell;
+    };
+
+    const table = (bag) => {
+      const names = data.columns.map((c, i) => [c, i]).filter(([c, i]) => !(['x', 'y'].includes(c) && i < data.columns.length - data.n_info));
+      const head = make('tr');
+      head.append(...names.map(([c]) => make('th', { scope: 'col' }, c)));
+      const largest = 'score' in column ? Math.max(...bag.rows.map((r) => Math.abs(r[column.score]))) : 0;
+      const body = bag.rows.map((values) => {
+        const line = make('tr', { 'data-instance': values[column.instance], tabindex: 0, 'aria-selected': 'false' });
+        line.append(...names.map(([, i]) => {
+          if (i === column.score) return scoreCell(values[i], largest);
+          const cell = make('td');
+          if (i === column.centre) {
+            const kind = role(values[i]);
+            const mark = { positive: ' C+', negative: ' C−', both: ' C±' }[kind] || '';
+            cell.append(make('span', { class: `chip ${kind}` }, `${values[i]}${mark}`));
+          } else cell.textContent = short(values[i]);
+          return cell;
+        }));
+        const choose = () => light(values[column.instance]);
+        line.addEventListener('click', choose);
+        line.addEventListener('focus', choose);
+        line.addEventListener('keydown', (event) => {
+          const next = { ArrowDown: line.nextElementSibling, ArrowUp: line.previousElementSibling }[event.key];
+          if (next) { next.focus(); event.preventDefault(); }
+        });
+        return line;
+      });
+      const made = make('table');
+      const [top, rest] = [make('thead'), make('tbody')];
+      top.append(head);
+      rest.append(...body);
+      made.append(top, rest);
+      rows.replaceChildren(made);
+    };
+
+    const spread = (values) => {
+      const known = values.filter((v) => v !== null);
+      const [low, high] = [Math.min(...known), Math.max(...known)];
+      return high > low ? [low, high] : [low - 1, high + 1];
+    };
+
+    const timeline = (bag) => {
+      const known = timeColumn === undefined ? [] : bag.rows.filter((r) => r[timeColumn] !== null);
+      if (known.length === 0) { time.replaceChildren(); return; }
+      const [width, height, left, bottom] = [720, 170, 44, 30];
+      const picture = draw('svg', { class: 'plot time', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `instances along ${data.time}` });
+      const [t0, t1] = spread(known.map((r) => r[timeColumn]));
+      const scores = known.map((r) => ('score' in column ? r[column.score] : 0));
+      const [s0, s1] = spread([0, ...scores]);
+      const x = (t) => left + (t - t0) / (t1 - t0) * (width - left - 14);
+      const y = (s) => height - bottom - 8 - (s - s0) / (s1 - s0) * (height - bottom - 24);
+      picture.append(draw('line', { class: 'base', x1: left, x2: width - 8, y1: y(0), y2: y(0) }));
+      for (const [at, anchor] of [[t0, 'start'], [(t0 + t1) / 2, 'middle'], [t1, 'end']]) {
+        picture.append(draw('text', { class: 'tick', x: x(at), y: height - 14, 'text-anchor': anchor }, short(at)));
+      }
+      picture.append(draw('text', { class: 'axis', x: (left + width) / 2, y: height - 2, 'text-anchor': 'middle' }, data.time));
+      for (const value of [s0, s1]) {
+        picture.append(draw('text', { class: 'tick', x: left - 6, y: y(value) + 4, 'text-anchor': 'end' }, short(value)));
+      }
+      known.forEach((r, i) => {
+        picture.append(draw('line', { class: 'stem', x1: x(r[timeColumn]), x2: x(r[timeColumn]), y1: y(0), y2: y(scores[i]) }));
+        const kind = 'centre' in column ? role(r[column.centre]) : '';
+        const dot = draw('circle', { class: `at ${kind}`, 'data-instance': r[column.instance], cx: x(r[timeColumn]), cy: y(scores[i]), r: 4.5 });
+        dot.append(draw('title', {}, `instance ${r[column.instance]}, ${data.time} ${short(r[timeColumn])}, score ${short(scores[i])}`));
+        dot.addEventListener('click', () => light(r[column.instance]));
+        picture.append(dot);
+      });
+      time.replaceChildren(picture);
+    };
+
+    const place = (bag) => {
+      if (!map) return;
+      const s = data.scales;
+      const along = (v, low, high, from, to) => from + (v - low) / (high - low) * (to - from);
+      map.replaceChildren(...bag.rows.map((r) => {
+        const [cx, cy] = [along(r[column.x], s.xlow, s.xhigh, s.x0, s.x1), along(r[column.y], s.ylow, s.yhigh, s.y0, s.y1)];
+        const point = draw('path', { class: 'member', 'data-instance': r[column.instance], d: `M${cx},${cy - 6}l6,6l-6,6l-6,-6z` });
+        point.append(draw('title', {}, `instance ${r[column.instance]} of ${bag.name}`));
+        point.addEventListener('click', () => light(r[column.instance]));
+        return point;
+      }));
+    };
+
+    const show = (bag) => {
+      chosen = bag;
+      if (bag === null) {
+        title.textContent = 'No bag matches';
+        for (const part of [facts, time, rows, map]) part?.replaceChildren();
+        return;
+      }
+      list.value = bag.number;
+      title.textContent = `Bag ${bag.name}`;
+      const said = [['predicted', bag.predicted], ['label', bag.label ?? 'not given'], ['decision', short(bag.decision)], ['instances', bag.n_instances]];
+      facts.replaceChildren(...said.map(([what, value]) => {
+        const part = make('span', what === 'label' && isWrong(bag) ? { class: 'wrong' } : {}, `${what} `);
+        part.append(make('b', {}, String(value)));
+        return part;
+      }));
+      timeline(bag);
+      table(bag);
+      place(bag);
+      light(bag.rows[0]?.[column.instance]);
+    };
+
+    const turn = (step) => {
+      if (matching.length === 0) return;
+      const at = matching.indexOf(chosen);
+      show(matching[(at + step + matching.length) % matching.length]);
+    };
+
+    search.addEventListener('input', fill);
+    search.addEventListener('keydown', (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) { turn(step); event.preventDefault(); }
+      if (event.key === 'Enter') rows.querySelector('tbody tr')?.focus();
+    });
+    order.addEventListener('change', fill);
+    list.addEventListener('change', () => show(matching.find((bag) => String(bag.number) === list.value) ?? null));
+    box.querySelector('.previous').addEventListener('click', () => turn(-1));
+    box.querySelector('.next').addEventListener('click', () => turn(1));
+    for (const center of look.querySelectorAll('svg [data-center]')) {
+      center.addEventListener('click', () => {
+        const row = chosen?.rows.find((r) => String(r[column.centre]) === center.dataset.center);
+        if (row) light(row[column.instance]);
+      });
+    }
+    fill();
+  };
+  document.querySelectorAll('[data-look]').forEach((look) => { if (look.querySelector('.explorer')) explore(look); });
+})();
