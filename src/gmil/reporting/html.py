@@ -30,6 +30,7 @@ def to_html(summary: Summary) -> str:
             summary=summary,
             version=package_version("gmil"),
             sections=_sections(summary),
+            common=_commonest([source.versions for source in summary.sources]),
             panels=drawn,
             numbers=numbers,
             curves=[(title, Markup(picture)) for title, picture in _curves(summary.curves)],
@@ -59,6 +60,10 @@ def _sections(summary: Summary) -> list[tuple[str, str]]:
     sections += [(f"look{i}", look.title) for i, look in enumerate(summary.looks, start=1)]
     sections += [("notes", "Notes")] * bool(summary.notes or summary.failures or summary.published)
     return sections + [("rows", "Rows behind the numbers")] * bool(summary.sources)
+
+
+def _commonest(texts: list[str]) -> str:
+    return max(texts, key=texts.count, default="")
 
 
 def _curves(curves: list[Curve]) -> list[tuple[str, str]]:

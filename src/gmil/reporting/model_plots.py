@@ -98,12 +98,12 @@ def _bin_texts(bins: Sequence[Bin], bars: list[float], step: float) -> list[tupl
 
 def draw_views(views: Sequence[ViewWeight]) -> str:
     """Draw what every view has to say, as bars."""
-    plot = Plot("The say of every view", width=440, height=24 * len(views) + 12, left=200, top=4, bottom=4)
+    plot = Plot("The say of every view", width=440, height=24 * len(views) + 12, left=200, right=46, top=4, bottom=4)
     x = plot.x_scale(0, max(v.weight for v in views))
     for i, view in enumerate(views):
         y = 6 + 24 * i
         plot.add(text(view.name, plot.left - 8, y + 13, text_anchor="end", class_="tick"))
-        width = max(x(view.weight) - plot.left - 44, 1.0)
+        width = max(x(view.weight) - plot.left, 1.0)
         plot.add(
             tag(
                 "rect",

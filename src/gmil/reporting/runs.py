@@ -36,7 +36,12 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
     accuracies = [entry for entry in found if tables.has_accuracies(entry)]
     seconds = [entry for entry in found if tables.has_seconds(entry) and not tables.has_accuracies(entry)]
     looks, look_notes = looks_of_run(by_name, look)
-    made = [tables.accuracy_table(entry, ledger) for entry in accuracies]
+    made = [
+        tables.comparison_table(entry, ledger)
+        if entry["experiment"] == "compare"
+        else tables.accuracy_table(entry, ledger)
+        for entry in accuracies
+    ]
     made += [tables.seconds_table(entry, ledger) for entry in seconds]
     panels = [panel for entry in accuracies for panel in tables.accuracy_panels(entry, ledger)]
     curves = [curve for entry in found for curve in tables.curves(entry, ledger)]
@@ -95,7 +100,8 @@ def _protocol(found: dict[str, Any]) -> str:
     protocol = found.get("protocol")
     if not protocol:
         return ""
-    repeats = "rounds" if tables.has_seconds(found) and not tables.has_accuracies(found) else "repeats"
+    repeats = "round" if tables.has_seconds(found) and not tables.has_accuracies(found) else "repeat"
+    repeats += "s" * (protocol["repeats"] != 1)
     quick = " (quick)" if found.get("quick") else ""
     last = protocol["seed"] + protocol["repeats"] - 1
     seeds = f"seed {protocol['seed']}" if last == protocol["seed"] else f"seeds {protocol['seed']} to {last}"

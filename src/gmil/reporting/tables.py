@@ -44,8 +44,6 @@ def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
     text = "Accuracy in per cent; 95 % intervals by bootstrap over bags; a mean is that of its row."
     if printed:
         text += " Below: the published figure and the difference to it; published figures come from other folds."
-    if any("against_best" in cell for row in found["rows"] for cell in row["cells"].values()):
-        text += " Differences are to the best method, by the corrected resampled t-test with a zone of one point."
     return Table(found["experiment"], _title(found), header, rows, text)
 
 
@@ -65,16 +63,47 @@ def _accuracy_cell(row: dict[str, Any], dataset: str, printed: float | None, led
 
 
 def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
-    if cell.get("against_best"):
-        found = cell["against_best"]
-        tone: Tone = "bad" if found["verdict"] == "worse" else "muted"
-        return f"{100 * found['difference']:+.1f} to the best, {found['verdict']}".replace("-", "−"), tone
     if printed is None:
         return "", ""
     difference = 100 * (cell["accuracy"] - printed)
     low, high = cell["interval"]
-    tone = "bad" if printed > high else "good" if printed < low else "muted"
+    tone: Tone = "bad" if printed > high else "good" if printed < low else "muted"
     return f"published {_percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
+
+
+def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
+    """Return the methods that were compared on one data set, the best first, a row each."""
+    (dataset,) = found["datasets"]
+    rows = [[Cell(row["label"], row["title"]), *_measures(row, dataset, ledger)] for row in found["rows"]]
+    header = ["method", "accuracy, %", "95 % interval", "AUC", "balanced accuracy, %", "to the best", "", "time"]
+    text = (
+        "Intervals by bootstrap over bags. Differences to the best method by the corrected resampled t-test: worse "
+        "where the whole interval of the difference is over one point below, undecided where it may be more or less."
+    )
+    return Table(found["experiment"], _title(found), header, rows, text)
+
+
+def _measures(row: dict[str, Any], dataset: str, ledger: Ledger) -> list[Cell]:
+    cell = row["cells"][dataset]
+    origin = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
+    source = None if origin is None else origin.key
+    if cell["accuracy"] is None:
+        return [Cell("failed", source=source, tone="muted"), *[_NOTHING] * 6]
+    against = cell.get("against_best")
+    difference, verdict = _NOTHING, _NOTHING
+    if against is not None:
+        difference = Cell(f"{100 * against['difference']:+.1f}".replace("-", "−"), source=source)
+        verdict = Cell(against["verdict"], tone="bad" if against["verdict"] == "worse" else "muted")
+    seconds = None if origin is None else origin.seconds
+    return [
+        Cell(_percent(cell["accuracy"]), source=source),
+        Cell(" to ".join(_percent(limit) for limit in cell["interval"]), source=source),
+        _NOTHING if cell["auc"] is None else Cell(f"{cell['auc']:.3f}", source=source),
+        Cell(_percent(cell["balanced_accuracy"]), source=source),
+        difference,
+        verdict,
+        _NOTHING if seconds is None else Cell(seconds_text(seconds), source=source),
+    ]
 
 
 def accuracy_panels(found: dict[str, Any], ledger: Ledger) -> list[AccuracyPanel]:

@@ -138,7 +138,7 @@
     const timeline = (bag) => {
       const known = timeColumn === undefined ? [] : bag.rows.filter((r) => r[timeColumn] !== null);
       if (known.length === 0) { time.replaceChildren(); return; }
-      const [width, height, left, bottom] = [720, 170, 44, 30];
+      const [width, height, left, bottom] = [Math.max(260, time.clientWidth), 170, 44, 30];
       const picture = draw('svg', { class: 'plot time', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `instances along ${data.time}` });
       const [t0, t1] = spread(known.map((r) => r[timeColumn]));
       const scores = known.map((r) => ('score' in column ? r[column.score] : 0));
@@ -211,6 +211,7 @@
       if (event.key === 'Enter') rows.querySelector('tbody tr')?.focus();
     });
     order.addEventListener('change', fill);
+    window.addEventListener('resize', () => { if (chosen) timeline(chosen); });
     list.addEventListener('change', () => show(matching.find((bag) => String(bag.number) === list.value) ?? null));
     box.querySelector('.previous').addEventListener('click', () => turn(-1));
     box.querySelector('.next').addEventListener('click', () => turn(1));

@@ -1,0 +1,157 @@
+"""The pages in a real browser: both themes, two widths, the explorer by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from tests.browser import NARROW, WIDE, colours, overflow
+
+import gmil
+from gmil.reporting.runs import run_report
+
+
+@pytest.fixture(scope="module")
+def model_page(videos, tmp_path_factory):
+    bags, y, model = videos
+    return gmil.report(model, bags, y).save(tmp_path_factory.mktemp("page") / "model.html")
+
+
+@pytest.fixture(scope="module")
+def run_page(run_folder, tmp_path_factory):
+    return run_report(run_folder, look="musk1").save(tmp_path_factory.mktemp("page") / "run.html")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("which", ["model_page", "run_page"])
+def test_pages_fit_and_are_quiet_in_both_themes_and_widths(visit, request, which, width, theme):
+    page = visit(request.getfixturevalue(which), width=width, theme=theme)
+    assert overflow(page) == [0, []]
+    for picture in page.query_selector_all("svg.plot"):
+        box = picture.bounding_box()
+        assert 0 < box["width"] <= width
+        assert box["height"] > 20
+    paper, ink = ([int(v) for v in c[4:-1].split(",")] for c in colours(page))
+    assert (sum(paper) < sum(ink)) == (theme == "dark")
+
+
+def test_the_theme_can_be_turned(visit, model_page):
+    page = visit(model_page, theme="light")
+    light = colours(page)
+    page.get_by_role("button", name="Dark theme").click()
+    assert colours(page) != light
+    page.get_by_role("button", name="Light theme").click()
+    assert colours(page) == light
+
+
+def test_a_run_shows_everything(visit, run_page):
+    page = visit(run_page)
+    counts = {
+        name: page.locator(f"[data-test={name}]").count() for name in ("panel", "table", "curve", "explorer", "map")
+    }
+    assert counts == {"panel": 2, "table": 2, "curve": 2, "explorer": 1, "map": 1}
+    assert page.locator("[data-test=overview] svg").count() == 4
+    assert page.locator("[data-test=histograms] svg").count() == 3
+
+
+def test_a_number_leads_to_its_rows(visit, run_page):
+    page = visit(run_page)
+    link = page.locator("[data-test=table] td a").first
+    target = link.get_attribute("href")
+    link.click()
+    row = page.locator(target)
+    assert row.evaluate("e => e.matches(':target')")
+    assert "0, 1" in row.inner_text()
+    row.locator("summary").click()
+    assert "rows/" in row.inner_text()
+
+
+# ------------------------------------------------------------------ the explorer
+
+
+def chosen(page):
+    return page.inner_text(".explorer .title")
+
+
+def test_bags_are_chosen_by_mouse(visit, model_page):
+    page = visit(model_page)
+    page.get_by_role("button", name="Next").click()
+    assert chosen(page) == "Bag video 1"
+    page.get_by_role("button", name="Previous").click()
+    page.get_by_role("button", name="Previous").click()
+    assert chosen(page) == "Bag video 29"
+    page.locator(".explorer .list").select_option("5")
+    assert chosen(page) == "Bag video 5"
+    rows = page.locator(".explorer tbody tr")
+    rows.nth(2).click()
+    assert rows.nth(2).get_attribute("aria-selected") == "true"
+    instance = rows.nth(2).get_attribute("data-instance")
+    for part in ("svg.time .at.lit", "svg .member.lit"):
+        assert page.locator(part).get_attribute("data-instance") == instance
+
+
+def test_bags_are_chosen_by_keyboard_alone(visit, model_page):
+    page = visit(model_page)
+    page.get_by_role("button", name="Dark theme").focus()
+    page.keyboard.press("Tab")
+    while page.evaluate("document.activeElement.type") != "search":
+        page.keyboard.press("Tab")
+    page.keyboard.type("video 2")
+    assert chosen(page) == "Bag video 2"
+    page.keyboard.press("ArrowDown")
+    assert chosen(page) == "Bag video 20"
+    for _ in range(4):  # order, previous, next, list
+        page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert chosen(page) == "Bag video 21"
+    page.keyboard.press("Tab")  # the region of the rows
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".explorer tbody tr").nth(1).get_attribute("aria-selected") == "true"
+
+
+def test_the_search_says_when_nothing_matches(visit, model_page):
+    page = visit(model_page)
+    page.locator(".explorer input").fill("no such bag")
+    assert chosen(page) == "No bag matches"
+    assert page.locator(".explorer tbody tr").count() == 0
+    page.locator(".explorer input").fill("")
+    assert page.locator(".explorer tbody tr").count() > 0
+
+
+def test_wrong_bags_come_first_where_that_is_asked_for(visit, videos, model_page):
+    bags, y, model = videos
+    wrong = [i for i, right in enumerate(model.predict(bags) == y) if not right]
+    page = visit(model_page)
+    page.locator(".explorer .order").select_option("wrong")
+    values = page.locator(".explorer .list option").evaluate_all("options => options.map((o) => Number(o.value))")
+    assert values[: len(wrong)] == wrong
+
+
+def test_the_table_shows_scores_centres_and_info_in_the_order_of_the_scores(visit, videos, model_page):
+    bags, _y, _model = videos
+    page = visit(model_page)
+    head = page.locator(".explorer thead th").all_inner_texts()
+    assert head == ["rank", "instance", "score", "centre", "distance", "time_s", "file"]
+    cells = [row.split("\t") for row in page.locator(".explorer tbody tr").all_inner_texts()]
+    scores = [float(row[2]) for row in cells]
+    assert scores == sorted(scores, reverse=True)
+    assert len(cells) == len(bags[0])
+    assert cells[0][6] == f"<b>{cells[0][1]}</b>"
+    assert page.locator(".explorer svg.time .at").count() == len(bags[0])
+
+
+def test_hostile_texts_do_nothing(visit, model_page):
+    page = visit(model_page)
+    assert "<img src=x" in chosen(page)
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+
+
+def test_the_page_prints(chromium, model_page, tmp_path):
+    page = chromium.new_page()
+    page.goto(model_page.as_uri())
+    page.pdf(path=tmp_path / "page.pdf", format="A4")
+    assert (tmp_path / "page.pdf").stat().st_size > 10_000
+    page.emulate_media(media="print", color_scheme="dark")
+    assert colours(page)[0] == "rgb(255, 255, 255)"
+    page.close()

@@ -1,0 +1,174 @@
+"""The report of a run: every number leads to its rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+import gmil
+from gmil.reporting.runs import run_report
+from gmil.reporting.verdicts import compare_verdict, table1_verdict
+
+
+@pytest.fixture(scope="module")
+def made(run_folder):
+    return run_report(run_folder)
+
+
+def numbers_of(table):
+    return [cell for row in table.rows for cell in row[1:] if re.fullmatch(r"[\d.]+( ms| s)?", cell.text)]
+
+
+def test_every_measured_number_leads_to_rows_with_seed_and_version(made, run_folder):
+    sources = {source.key: source for source in made.summary.sources}
+    table1, table2 = made.summary.tables
+    linked = [cell for cell in numbers_of(table1) + numbers_of(table2) if cell.source]
+    assert len(linked) == 2 * (2 * 2 + 2) + 2 * 2 - 2  # two of bag statistics tuned do not exist
+    keys = {cell.source for cell in linked}
+    keys |= {point.source for panel in made.summary.panels for point in panel.points}
+    keys |= {p.source for curve in made.summary.curves for p in curve.points}
+    keys |= {p.seconds_source for curve in made.summary.curves for p in curve.points}
+    assert keys == set(sources)
+    for source in sources.values():
+        rows = [row for file in source.files for row in pq.read_table(run_folder / file).to_pylist()]
+        assert rows
+        assert {json.loads(row["versions"])["gmil"] for row in rows} == {source.gmil}
+        if "seed" in rows[0]:
+            assert sorted({row["seed"] for row in rows}) == source.seeds
+            assert {row["dataset"] for row in rows} == {source.dataset}
+
+
+def test_every_link_of_the_page_has_its_target(made):
+    page = made.to_html()
+    targets = set(re.findall(r'id="([^"]+)"', page))
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    assert links <= targets
+    assert {source.key for source in made.summary.sources} <= links
+
+
+def test_published_figures_stand_beside_the_measured_ones_with_the_difference(made):
+    table = made.summary.tables[0]
+    row = next(r for r in table.rows if (r[0].text, r[0].detail) == ("GMIL", "paper setting"))
+    easy, hard = row[1], row[2]
+    assert easy.note == f"published 30.0, {float(easy.text) - 30:+.1f}".replace("-", "−")
+    assert easy.tone == "good"
+    assert hard.note == f"published 99.0, {float(hard.text) - 99:+.1f}".replace("-", "−")
+    assert hard.tone == "bad"
+
+
+def test_accuracies_and_times_of_the_panels_are_those_of_the_rows(made, run_folder):
+    panel = made.summary.panels[0]
+    assert [p.title for p in made.summary.panels] == ["easy", "hard"]
+    assert panel.floor == 0.5
+    point = next(p for p in panel.points if p.label == "bag statistics")
+    files = next(s.files for s in made.summary.sources if s.key == point.source)
+    seconds = []
+    for file in files:
+        rows = pq.read_table(run_folder / file).to_pylist()
+        seconds.append(sum(row["fit_seconds"] + row["predict_seconds"] for row in rows))
+    assert point.seconds == pytest.approx(sum(seconds) / 2)
+    assert point.low <= point.accuracy <= point.high
+
+
+def test_the_curves_are_those_of_figure_7(made):
+    (curve,) = made.summary.curves
+    assert [p.value for p in curve.points] == [4, 6, 8]
+    assert all(p.seconds > 0 for p in curve.points)
+    assert all(p.low <= p.accuracy <= p.high for p in curve.points)
+
+
+def test_a_run_on_data_without_paper_settings_says_that_there_is_no_look(made):
+    assert made.summary.looks == []
+    assert any(note.startswith("There is no look inside a model of easy") for note in made.summary.notes)
+
+
+def test_a_look_that_is_asked_for_is_there_or_an_error(run_folder):
+    (look,) = run_report(run_folder, look="musk1").summary.looks
+    assert look.title == "Inside GMIL on Musk1"
+    assert "random_state=0" in look.model
+    with pytest.raises(gmil.GmilError, match="There is no look inside a model of 'nothing'"):
+        run_report(run_folder, look="nothing")
+    assert run_report(run_folder, look="none").summary.looks == []
+
+
+def test_markdown_and_json_say_the_same(made):
+    text, data = made.to_markdown(), json.loads(made.to_json())
+    assert data["verdict"] == made.summary.verdict
+    assert made.summary.verdict in text
+    assert all(file in text.replace("\\_", "_") for source in made.summary.sources for file in source.files)
+    assert len(data["sources"]) == len(made.summary.sources)
+
+
+def test_rows_that_are_gone_are_named(run_folder, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(run_folder, copy)
+    gone = next((copy / "rows").glob("*.parquet"))
+    gone.unlink()
+    made = run_report(copy, look="none")
+    assert any(gone.name in note and "missing" in note for note in made.summary.notes)
+    assert "<html" in made.to_html()
+
+
+def test_of_a_quick_and_a_full_run_the_full_one_is_shown(run_folder, tmp_path):
+    for name, title in (("table1-quick", "quick one"), ("table1", "full one")):
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps({**json.loads((run_folder / "table1.json").read_text()), "title": title})
+        )
+    assert run_report(tmp_path, look="none").summary.tables[0].title == "full one"
+
+
+@pytest.mark.parametrize("what", ["nothing", "empty"])
+def test_a_folder_without_a_run_is_refused(what, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(gmil.GmilError, match="Name the output folder of gmil paper or gmil compare"):
+        run_report(tmp_path / what)
+
+
+# ------------------------------------------------------------------ verdicts
+
+
+def row(method, column, accuracies, mean=None, label=None):
+    cells = {d: {"accuracy": a, "interval": [a - 0.05, a + 0.05]} for d, a in accuracies.items()}
+    mean = sum(accuracies.values()) / len(accuracies)
+    return {"method": method, "label": label or method, "column": column, "cells": cells, "mean": mean}
+
+
+def test_the_verdict_on_table_1_counts_what_is_reached():
+    found = {
+        "rows": [
+            row("gmil", "paper", {"a": 0.8, "b": 0.6}, label="GMIL"),
+            row("gmil", "printed", {"a": 0.84, "b": 0.9}, label="GMIL"),
+            row("other", "paper", {"a": 0.9, "b": 0.7}, label="Other"),
+        ]
+    }
+    assert table1_verdict(found) == (
+        "Of the 2 accuracies that the paper prints for GMIL, 1 is reached by the method as printed; Other is the most "
+        "accurate method measured, 80.0 % on average, against 87.0 % for the best published row (GMIL)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "control", "words"),
+    [
+        ("worse", "worse", "better than each of the others"),
+        ("undecided", "worse", "it cannot be told apart from Second"),
+        ("worse", "undecided", "and not clearly better than majority class"),
+    ],
+)
+def test_the_verdict_on_a_comparison(second, control, words):
+    rows = [
+        row("first", "paper", {"mine": 0.8}, label="First"),
+        row("second", "paper", {"mine": 0.7}, label="Second"),
+        row("majority", "control", {"mine": 0.5}, label="majority class"),
+    ]
+    for entry, verdict in zip(rows, (None, second, control), strict=True):
+        entry["cells"]["mine"]["against_best"] = None if verdict is None else {"verdict": verdict, "difference": -0.1}
+    found = {"datasets": ["mine"], "rows": rows, "best": "first", "trust": {"verdict": "no better than bag size"}}
+    verdict = compare_verdict(found)
+    assert verdict.startswith("First is the most accurate of 2 methods, 80.0 % (95 % interval 75.0 to 85.0)")
+    assert words in verdict
+    assert verdict.endswith("the data check says: no better than bag size.")
