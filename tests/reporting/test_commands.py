@@ -1,0 +1,212 @@
+"""``gmil report``, ``gmil compare`` and ``gmil paper all``: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gmil
+from gmil.cli import paper
+from gmil.cli.main import main
+from gmil.experiments import comparison, load_spec
+
+
+def call(*arguments):
+    result = CliRunner().invoke(main, list(map(str, arguments)))
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+# ------------------------------------------------------------------ report
+
+
+def test_report_writes_three_files_into_the_folder_and_prints_the_verdict(run_folder, tmp_path):
+    result = call("report", run_folder, "--look", "none")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Of the 2 accuracies that the paper prints for GMIL")
+    assert {"report.html", "report.md", "report.json"} <= {path.name for path in run_folder.iterdir()}
+    assert call("report", run_folder, "--look", "none").stdout == result.stdout  # its own JSON is no run
+
+
+def test_report_writes_one_file_where_that_is_asked_for(run_folder, tmp_path):
+    result = call("report", run_folder, "--look", "none", "-o", tmp_path / "mine.md")
+    assert result.exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.md"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{tmp}/nothing"], "There is no folder"),
+        (["{tmp}"], "holds no results of a run"),
+        (["{run}", "-o", "{tmp}/x.pdf"], "written as .html, .md or .json"),
+        (["{run}", "--look", "trec9x"], "There is no look inside a model of 'trec9x'"),
+    ],
+)
+def test_report_refuses_in_one_sentence(run_folder, tmp_path, arguments, words):
+    result = call("report", *(a.format(tmp=tmp_path, run=run_folder) for a in arguments))
+    assert result.exit_code in (1, 2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+# ------------------------------------------------------------------ compare
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Compare three methods on bags of a file, and again; return folder, file and both results."""
+    folder = tmp_path_factory.mktemp("compare")
+    file = folder / "mine.parquet"
+    bags, y = gmil.make_bags(40, n_features=4, separation=5, random_state=3, return_X_y=True)
+    gmil.write(file, bags, np.where(y == 1, "yes", "no"))
+    arguments = [
+        "compare",
+        file,
+        "-o",
+        folder / "out",
+        "--methods",
+        "gmil,bag-statistics",
+        "--folds",
+        3,
+        "--repeats",
+        2,
+    ]
+    first = call(*arguments, "--jobs", 1, "--positive", "yes")
+    rows = {path.name: path.stat().st_mtime_ns for path in (folder / "out" / "rows").iterdir()}
+    again = call(*arguments, "--jobs", 1, "--positive", "yes")
+    after = {path.name: path.stat().st_mtime_ns for path in (folder / "out" / "rows").iterdir()}
+    return folder, first, again, rows == after
+
+
+def test_compare_prints_methods_controls_and_the_verdict(compared):
+    _, first, again, same_rows = compared
+    assert first.exit_code == 0, first.stderr
+    lines = first.stdout.splitlines()
+    assert lines[0] == "Methods on mine.parquet: 2 x 3-fold, seed 0; per cent"
+    assert {line.split("  ")[0] for line in lines[2:6]} == {
+        "GMIL",
+        "bag statistics",
+        "majority class",
+        "bag size alone",
+    }
+    assert "is the most accurate of 2 methods" in lines[6]
+    assert "mine.parquet: 40 bags" in first.stderr
+    assert again.stdout == first.stdout
+    assert same_rows  # nothing was measured twice
+
+
+def test_compare_writes_the_report_beginning_with_the_trust_checks(compared):
+    folder, *_ = compared
+    page = (folder / "out" / "report.html").read_text(encoding="utf-8")
+    assert (
+        page.index('id="trust"') < page.index('id="accuracy"') < page.index('id="compare"') < page.index('id="look1"')
+    )
+    summary = json.loads((folder / "out" / "report.json").read_text())
+    assert "bag size" in {finding["name"] for finding in summary["trust"]["findings"]}
+    assert [look["title"] for look in summary["looks"]] == ["Inside GMIL"]
+    assert summary["looks"][0]["positive"] == "yes"
+    assert len(summary["tables"][0]["rows"]) == 4
+    keys = {source["key"] for source in summary["sources"]}
+    assert {row[1]["source"] for row in summary["tables"][0]["rows"]} <= keys
+    assert (folder / "out" / "compare.csv").read_text().count("\n") == 5
+
+
+def test_a_report_of_a_comparison_notices_that_its_data_changed(compared, tmp_path):
+    folder, *_ = compared
+    found = json.loads((folder / "out" / "compare.json").read_text())
+    found["data"]["fingerprint"] = "another"
+    (tmp_path / "compare.json").write_text(json.dumps(found))
+    result = call("report", tmp_path, "-o", tmp_path / "r.md")
+    assert result.exit_code == 0
+    text = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "is not what it was when the methods were compared" in text
+    assert "Inside GMIL" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.csv"], "There is no file 'nothing.csv'"),
+        (["musk1", "--methods", "magic"], "There is no method 'magic'; the methods are"),
+        (["musk1", "--repeats", "0"], "Invalid value for '--repeats'"),
+        (["musk1", "--positive", "maybe"], "--positive maybe is not a label of the data"),
+    ],
+)
+def test_compare_refuses(tmp_path, arguments, words):
+    result = call("compare", *arguments, "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_slow_methods_are_left_out_of_large_data_and_said_so():
+    bags = gmil.Bags(np.zeros((12_000, 1), dtype=np.float32), np.arange(0, 12_001, 100))
+    y = np.arange(120) % 2
+    methods, notes = comparison.choose_methods(bags, y, None, quick=False)
+    assert not {"mi-graph", "miles", "citation-knn"} & set(methods)
+    assert {"gmil", "weighted-gmil", "nsk"} <= set(methods)
+    assert any(note.startswith("mi-graph takes long with more than 10000 instances") for note in notes)
+    assert comparison.choose_methods(bags, y, ["miles"], quick=False) == (["miles"], [])
+
+
+def test_methods_for_two_classes_are_left_out_of_three():
+    bags, y = gmil.Bags.from_list([np.ones((2, 2))] * 9), np.arange(9) % 3
+    methods, notes = comparison.choose_methods(bags, y, ["gmil", "dd"], quick=False)
+    assert methods == ["gmil"]
+    assert notes == ["dd knows two classes only and is left out."]
+
+
+def test_there_are_no_more_folds_than_bags_of_the_rarest_class():
+    spec = comparison.comparison_spec("mine", [0] * 9 + [1] * 4, ["gmil"], repeats=1, folds=10, seed=0)
+    assert spec.protocol.folds == 4
+    with pytest.raises(gmil.GmilError, match="at least 2 bags"):
+        comparison.comparison_spec("mine", [0, 0, 1], ["gmil"], repeats=1, folds=10, seed=0)
+
+
+# ------------------------------------------------------------------ paper all
+
+
+@pytest.fixture
+def small_paper(monkeypatch, tmp_path):
+    """Make the experiments of the paper small."""
+    monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
+
+    def small(name):
+        spec = load_spec(name)
+        quick = {**spec.quick, "repeats": 1, "max_settings": 2, "inner_folds": 2}
+        sweeps = tuple(dataclasses.replace(s, quick_values=s.values[:2]) for s in spec.sweeps)
+        return dataclasses.replace(
+            spec, datasets=("musk1",) if name != "figure7" else spec.datasets, quick=quick, sweeps=sweeps
+        )
+
+    monkeypatch.setattr(paper, "load_spec", small)
+
+
+def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):
+    out = tmp_path / "out"
+    result = call("paper", "all", "--quick", "--jobs", 1, "--methods", "gmil", "--output", out)
+    assert result.exit_code == 0, result.stderr
+    names = {path.name for path in out.iterdir()}
+    assert {"table1-quick.json", "table2-quick.json", "figure7-quick.json", "report.html", "report.md"} <= names
+    summary = json.loads((out / "report.json").read_text())
+    assert [table["key"] for table in summary["tables"]] == ["table1", "table2"]
+    assert summary["curves"]
+    assert summary["looks"][0]["title"] == "Inside GMIL on Musk2"
+
+
+def test_paper_all_goes_on_after_a_failure_and_ends_with_one(small_paper, tmp_path, monkeypatch):
+    from gmil.experiments import jobs
+
+    monkeypatch.setattr(jobs, "paper_params", lambda _entry, _dataset: {"n_clusters": 10_000})
+    out = tmp_path / "out"
+    result = call("paper", "all", "--quick", "--jobs", 1, "--methods", "gmil", "--output", out)
+    assert result.exit_code == 1
+    assert "Something failed in table1" in result.stderr
+    assert (out / "figure7-quick.json").exists()
+    assert "failed" in (out / "report.md").read_text(encoding="utf-8")
