@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from tests.browser import chromium, visit  # noqa: F401  fixtures
@@ -42,3 +44,21 @@ def rich_bags():
         feature_names=["width", "height"],
         instance_info={"row": np.arange(10)},
     )
+
+
+@pytest.fixture
+def small_paper(monkeypatch, tmp_path):
+    """Make the experiments of ``gmil paper --quick`` small, on bundled data."""
+    from gmil.cli import paper
+    from gmil.experiments import load_spec
+
+    monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
+
+    def small(name):
+        spec = load_spec(name)
+        quick = {**spec.quick, "repeats": 1, "max_settings": 2, "inner_folds": 2}
+        sweeps = tuple(dataclasses.replace(s, quick_values=s.values[:1]) for s in spec.sweeps)
+        datasets = ("musk1", "elephant") if name != "figure7" else spec.datasets
+        return dataclasses.replace(spec, datasets=datasets, quick=quick, sweeps=sweeps)
+
+    monkeypatch.setattr(paper, "load_spec", small)

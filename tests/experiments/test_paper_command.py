@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -10,24 +9,12 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from gmil.cli import paper as command
 from gmil.cli.main import main
-from gmil.experiments import load_spec
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch):
+def call(small_paper):
     """Run the command in this process, on bundled data, with few settings."""
-    monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
-
-    def small(name):
-        spec = load_spec(name)
-        quick = {**spec.quick, "repeats": 1, "max_settings": 2, "inner_folds": 2}
-        sweeps = tuple(dataclasses.replace(s, quick_values=s.values[:1]) for s in spec.sweeps)
-        datasets = ("musk1", "elephant") if name != "figure7" else spec.datasets
-        return dataclasses.replace(spec, datasets=datasets, quick=quick, sweeps=sweeps)
-
-    monkeypatch.setattr(command, "load_spec", small)
 
     def run(*arguments):
         result = CliRunner().invoke(main, ["paper", *map(str, arguments)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import numpy as np
@@ -10,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import gmil
-from gmil.cli import paper
 from gmil.cli.main import main
-from gmil.experiments import comparison, load_spec
+from gmil.experiments import comparison
 
 
 def call(*arguments):
@@ -170,22 +168,6 @@ def test_there_are_no_more_folds_than_bags_of_the_rarest_class():
 
 
 # ------------------------------------------------------------------ paper all
-
-
-@pytest.fixture
-def small_paper(monkeypatch, tmp_path):
-    """Make the experiments of the paper small."""
-    monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
-
-    def small(name):
-        spec = load_spec(name)
-        quick = {**spec.quick, "repeats": 1, "max_settings": 2, "inner_folds": 2}
-        sweeps = tuple(dataclasses.replace(s, quick_values=s.values[:2]) for s in spec.sweeps)
-        return dataclasses.replace(
-            spec, datasets=("musk1",) if name != "figure7" else spec.datasets, quick=quick, sweeps=sweeps
-        )
-
-    monkeypatch.setattr(paper, "load_spec", small)
 
 
 def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):

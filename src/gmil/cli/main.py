@@ -12,6 +12,7 @@ from gmil.cli.data import data
 from gmil.cli.doctor import doctor
 from gmil.cli.model import fit, predict
 from gmil.cli.paper import paper
+from gmil.cli.paper_all import everything
 from gmil.cli.report import report
 
 
@@ -30,5 +31,6 @@ def list_methods() -> None:
         click.echo(f"{name}\t{summary}")
 
 
+paper.add_command(everything)
 for command in (cv, compare, fit, predict, report, data, doctor, paper):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""``gmil paper table1 | table2 | figure7 | all``: the paper's experiments, measured again."""
+"""``gmil paper table1 | table2 | figure7``: the paper's experiments, measured again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from joblib import cpu_count
 
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.errors import SpecificationError
-from gmil.experiments import load_spec, measure, run, spec_names
+from gmil.experiments import load_spec, measure, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,50 +108,6 @@ def figure7(**options: Any) -> None:
         _write(asked, summary, figure.flat_rows(summary), draw_figure7)
         _print_figure7(summary)
         _finish(asked, summary)
-
-
-@paper.command("all")
-@_options
-@click.pass_context
-def everything(context: click.Context, /, **options: Any) -> None:
-    """Every table and figure, one after the other, and the report of them all."""
-    from gmil.cli.report import save_all
-    from gmil.reporting.runs import run_report
-
-    with clear_errors():
-        failed = [name for name in sorted(paper.commands, key=_turn) if not _succeeds(context, name, options)]
-        save_all(run_report(options["output"]), Path(options["output"]))
-        if failed:
-            say(f"Something failed in {', '.join(failed)}; the report shows what there is.")
-            sys.exit(FAILED)
-
-
-def _turn(name: str) -> tuple[bool, str]:
-    return not name.startswith("table"), name
-
-
-def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> bool:
-    """Run one of the other commands, with the methods that it has; tell whether it ended well."""
-    command = paper.commands[name]
-    if command is everything:
-        return True
-    methods = options["methods"]
-    if methods is not None and name in spec_names():
-        spec = load_spec(name)
-        known = {m.name for m in spec.methods} | {s.method for s in spec.sweeps}
-        methods = ",".join(m for m in (text.strip() for text in methods.split(",")) if m in known)
-        if not methods:
-            say(f"{name} has none of the methods and is left out.")
-            return True
-    say(f"gmil paper {name}")
-    taken = {parameter.name for parameter in command.params}
-    try:
-        context.invoke(command, **{k: v for k, v in {**options, "methods": methods}.items() if k in taken})
-    except SystemExit as end:
-        if end.code != FAILED:
-            raise
-        return False
-    return True
 
 
 def _request(name: str, options: dict[str, Any]) -> Request:

@@ -1,0 +1,56 @@
+"""``gmil paper all``: every table and figure, and the report of them all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gmil.cli.console import FAILED, clear_errors, say
+from gmil.cli.paper import paper, table1
+from gmil.experiments import load_spec, spec_names
+
+
+@click.command("all", params=list(table1.params))
+@click.pass_context
+def everything(context: click.Context, /, **options: Any) -> None:
+    """Every table and figure, one after the other, and the report of them all."""
+    from gmil.cli.report import save_all
+    from gmil.reporting.runs import run_report
+
+    with clear_errors():
+        failed = [name for name in sorted(paper.commands, key=_turn) if not _succeeds(context, name, options)]
+        save_all(run_report(options["output"]), Path(options["output"]))
+        if failed:
+            say(f"Something failed in {', '.join(failed)}; the report shows what there is.")
+            sys.exit(FAILED)
+
+
+def _turn(name: str) -> tuple[bool, str]:
+    return not name.startswith("table"), name
+
+
+def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> bool:
+    """Run one of the other commands, with the methods that it has; tell whether it ended well."""
+    command = paper.commands[name]
+    if command is everything:
+        return True
+    methods = options["methods"]
+    if methods is not None and name in spec_names():
+        spec = load_spec(name)
+        known = {m.name for m in spec.methods} | {s.method for s in spec.sweeps}
+        methods = ",".join(m for m in (text.strip() for text in methods.split(",")) if m in known)
+        if not methods:
+            say(f"{name} has none of the methods and is left out.")
+            return True
+    say(f"gmil paper {name}")
+    taken = {parameter.name for parameter in command.params}
+    try:
+        context.invoke(command, **{k: v for k, v in {**options, "methods": methods}.items() if k in taken})
+    except SystemExit as end:
+        if end.code != FAILED:
+            raise
+        return False
+    return True
