@@ -140,7 +140,7 @@ class Plot:
             "svg",
             hint(self.label) + "".join(self.parts),
             viewBox=f"0 0 {self.width:g} {self.height:g}",
-            role="img",
+            role="group" if any("<a " in part for part in self.parts) else "img",  # an image would hide its links
             aria_label=self.label,
             class_="plot",
         )

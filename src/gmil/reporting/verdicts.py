@@ -49,8 +49,10 @@ def compare_verdict(found: dict[str, Any]) -> str:
     rows = {row["method"]: row for row in found["rows"]}
     best = rows.get(found["best"] or "")
     cell = None if best is None else best["cells"][dataset]
+    trust = found.get("trust")
+    checked = f"; the data check says: {trust['verdict']}" if trust else ""
     if best is None or cell is None or cell["accuracy"] is None:
-        return "No method could be measured."
+        return _sentence(f"no method could be measured{checked}")
     low, high = (100 * limit for limit in cell["interval"])
     measured = [row for row in found["rows"] if row["column"] != "control"]
     text = f"{best['label']} is the most accurate of {len(measured)} methods" if len(measured) > 1 else best["label"]
@@ -67,8 +69,7 @@ def compare_verdict(found: dict[str, Any]) -> str:
         text += f"; it cannot be told apart from {listed(equals, most=3)}"
     elif len(measured) > 1:
         text += ", better than each of the others"
-    trust = found.get("trust")
-    return _sentence(text + (f"; the data check says: {trust['verdict']}" if trust else ""))
+    return _sentence(text + checked)
 
 
 def _table2_verdict(found: dict[str, Any]) -> str:
