@@ -145,3 +145,11 @@ def test_markdown_of_users_has_no_tags_and_stays_in_its_cell(text):
     assert "\n" not in written
     assert not set("<>") & set(written)
     assert written.replace("\\\\", "").replace("\\|", "").count("|") == 0
+
+
+@given(st.lists(st.tuples(st.floats(50, 350), st.floats(20, 270)), max_size=25))
+def test_markers_stand_apart_at_their_own_height(places):
+    found = measured_plots.apart(places, most=1000)
+    moved = [(x, y) for x, (_, y) in zip(found, places, strict=True)]
+    for i, (x, y) in enumerate(moved):
+        assert all(abs(x - a) >= 14.9 or abs(y - b) >= 14.9 for a, b in moved[:i])

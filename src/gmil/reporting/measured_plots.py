@@ -45,12 +45,27 @@ def draw_accuracies(panel: AccuracyPanel, numbers: dict[str, int]) -> str:
     best = front(panel.points)
     steps = " ".join(f"{x(max(p.seconds, 1e-4)):.1f},{y(100 * p.accuracy):.1f}" for p in best)
     plot.add(tag("polyline", points=steps, class_="front"))
-    for point in sorted(panel.points, key=lambda p: p.accuracy):
-        plot.add(_marker(point, x(max(point.seconds, 1e-4)), y, numbers[point.label]))
+    true = [(x(max(p.seconds, 1e-4)), y(100 * p.accuracy)) for p in panel.points]
+    for point, place, aside in zip(panel.points, true, apart(true, plot.width - plot.right - 8), strict=True):
+        plot.add(_marker(point, place[0], aside, y, numbers[point.label]))
     return str(plot)
 
 
-def _marker(point: AccuracyPoint, x: float, y: Scale, number: int) -> str:
+def apart(places: Sequence[tuple[float, float]], most: float, room: float = 15.0) -> list[float]:
+    """Return where markers stand so that none covers another: beside their true places where these are too near.
+
+    >>> apart([(10.0, 50.0), (12.0, 50.0), (12.0, 90.0)], most=100)
+    [10.0, 27.0, 12.0]
+    """
+    taken: list[tuple[float, float]] = []
+    for x, y in places:
+        steps = (x + room * step for i in range(len(places) + 1) for step in (i, -i))
+        free = (s for s in steps if s <= most and all(abs(s - a) >= room or abs(y - b) >= room for a, b in taken))
+        taken.append((next(free, x), y))
+    return [x for x, _ in taken]
+
+
+def _marker(point: AccuracyPoint, x: float, aside: float, y: Scale, number: int) -> str:
     top, middle, bottom = (y(100 * v) for v in (point.high, point.accuracy, point.low))
     words = (
         f"{point.label}, {point.setting}: {100 * point.accuracy:.1f} % "
@@ -58,11 +73,13 @@ def _marker(point: AccuracyPoint, x: float, y: Scale, number: int) -> str:
     )
     colour = f"c{(number - 1) % N_COLOURS}"
     whisker = tag("line", x1=x, x2=x, y1=top, y2=bottom, class_="whisker")
+    if aside != x:
+        whisker += tag("line", x1=x, x2=aside, y1=middle, y2=middle, class_="whisker")
     if point.setting == "tuned":
-        shape = tag("rect", x=x - 8, y=middle - 8, width=16, height=16, rx=2, class_="marker")
+        shape = tag("rect", x=aside - 8, y=middle - 8, width=16, height=16, rx=2, class_="marker")
     else:
-        shape = tag("circle", cx=x, cy=middle, r=8.5, class_="marker")
-    name = text(number, x, middle + 4, text_anchor="middle", class_="number")
+        shape = tag("circle", cx=aside, cy=middle, r=8.5, class_="marker")
+    name = text(number, aside, middle + 4, text_anchor="middle", class_="number")
     group = tag("g", hint(words) + whisker + shape + name, class_=f"point {colour}")
     return tag("a", group, href=f"#{point.source}", aria_label=words)
 
