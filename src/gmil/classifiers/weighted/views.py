@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.engine import resolve
 from gmil.scaling import RankScaling, Scaling, apply_scaling, fit_scaling, rank_scaling
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ class ScaledSpace(NamedTuple):
     scaling: Scaling | RankScaling
     centers: Floats
 
-    def apply(self, X: Instances, backend: Backend) -> Instances:
+    def apply(self, X: Instances, backend: Backend | None = None) -> Instances:
         """Scale instances; dense ones come in single precision, which is enough for what follows."""
         if isinstance(self.scaling, RankScaling):
+            backend = backend or resolve("auto", 1)
             return backend.column_ranks(X, self.scaling.knots).astype(np.float32, copy=False)
         scaled = apply_scaling(X, self.scaling)
         return scaled if sp.issparse(scaled) else scaled.astype(np.float32, copy=False)
