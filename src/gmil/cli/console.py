@@ -92,28 +92,31 @@ def _terminal_bar() -> Any:
     return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None) -> None:
-    """Print a table: in a box on a terminal, in plain aligned columns elsewhere. The first column is text."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str | None = None, text_columns: int = 1
+) -> None:
+    """Print a table: in a box on a terminal, in plain aligned columns elsewhere. The first columns are text."""
     if sys.stdout.isatty():
-        _print_rich(columns, rows, title)
+        _print_rich(columns, rows, title, text_columns)
         return
     if title:
         click.echo(title)
     widths = [max(len(str(row[i])) for row in [columns, *rows]) for i in range(len(columns))]
     for row in [columns, *rows]:
         cells = [
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(w) if i < text_columns else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None) -> None:
+def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None, text_columns: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for i, name in enumerate(columns):
-        table.add_column(name, justify="left" if i == 0 else "right")
+        table.add_column(name, justify="left" if i < text_columns else "right")
     for row in rows:
         table.add_row(*row)
     Console().print(table)

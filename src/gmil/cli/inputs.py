@@ -65,8 +65,10 @@ def method_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def read_data(data: str, bag: str | None, label: str | None, features: str | None) -> LabelledBags:
-    """Read a bundled or fetchable data set by name, or a file."""
+def read_data(
+    data: str, bag: str | None, label: str | None, features: str | None, info: tuple[str, ...] = ()
+) -> LabelledBags:
+    """Read a bundled or fetchable data set by name, or a file; ``info`` are its columns that are no features."""
     if data in datasets.dataset_names() and not Path(data).exists():
         bunch = datasets.load(data)
         return LabelledBags(data, bunch.bags, bunch.y)
@@ -75,7 +77,7 @@ def read_data(data: str, bag: str | None, label: str | None, features: str | Non
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
     columns = features.split(",") if features and "," in features else features
-    bags, y = datasets.read(data, bag=bag, label=label, features=columns)
+    bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
     return LabelledBags(Path(data).name, bags, y)
 
 

@@ -6,6 +6,7 @@ import click
 
 from gmil import __version__
 from gmil.base import methods
+from gmil.cli.check import check
 from gmil.cli.compare import compare
 from gmil.cli.cv import cv
 from gmil.cli.data import data
@@ -32,5 +33,5 @@ def list_methods() -> None:
 
 
 paper.add_command(everything)
-for command in (cv, compare, fit, predict, report, data, doctor, paper):
+for command in (check, cv, compare, fit, predict, report, data, doctor, paper):
     main.add_command(command)
