@@ -65,18 +65,20 @@ def window_heights(far: Floats, kernel: str, width: float) -> Floats:
     return np.exp(-0.5 * np.square(far / width))
 
 
-def choose_width(points: Floats, X: Instances, kernel: str, generator: np.random.Generator) -> float:
-    """Return the width at which the window of the median point holds the root of the number of instances.
+def choose_width(
+    points: Floats, X: Instances, kernel: str, generator: np.random.Generator, share: float | None = None
+) -> float:
+    """Return the width at which the window of the median point holds a share of the instances.
 
-    That many neighbours grow without bound while their share goes to zero, which is what a density estimate needs.
-    The rule looks at 200 points and 10 000 instances at most, drawn at random.
+    By default that is the root of their number: such neighbours grow without bound while their share goes to zero,
+    which is what a density estimate needs. The rule looks at 200 points and 10 000 instances at most, drawn at random.
     """
     n_instances = X.shape[0]
     points = points[_drawn(len(points), _MOST_POINTS_OF_A_RULE, generator)]
     X = X[_drawn(n_instances, _MOST_INSTANCES_OF_A_RULE, generator)]
     blocks = _row_blocks(X.shape[0], max(len(points), X.shape[1]))
     far = np.concatenate([window_distances(points, X, rows, kernel) for rows in blocks], axis=1)
-    share = 1 / np.sqrt(n_instances)
+    share = 1 / np.sqrt(n_instances) if share is None else share
     if kernel == "box":
         nth = min(int(np.ceil(share * far.shape[1])), far.shape[1] - 1)
         width = 2 * float(np.median(np.partition(far, nth, axis=1)[:, nth]))

@@ -15,6 +15,7 @@ from gmil.cli.model import fit, predict
 from gmil.cli.paper import paper
 from gmil.cli.paper_all import everything
 from gmil.cli.report import report
+from gmil.cli.theory import theory
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,3 +36,4 @@ def list_methods() -> None:
 paper.add_command(everything)
 for command in (check, cv, compare, fit, predict, report, data, doctor, paper):
     main.add_command(command)
+paper.add_command(theory)

@@ -16,7 +16,7 @@ from gmil.engine import resolve
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
 
-_LEAST_EXPONENT = 1e-9
+LEAST_EXPONENT = 1e-9
 """An instance on the concept point has this exponent in place of 0, where a negative one would cost infinity."""
 
 _FAR = 30.0
@@ -99,7 +99,7 @@ def bag_nll(exponents: Floats, offsets: Integers) -> tuple[Floats, Floats]:
     underflow, and the gradient with it.
     """
     starts, sizes = offsets[:-1], np.diff(offsets)
-    exponents = np.maximum(exponents, _LEAST_EXPONENT)
+    exponents = np.maximum(exponents, LEAST_EXPONENT)
     nearest = np.minimum.reduceat(exponents, starts)
     relative = np.exp(np.repeat(nearest, sizes) - exponents)
     sums = np.add.reduceat(relative, starts)
@@ -118,7 +118,7 @@ def nll_and_gradient(parameters: Floats, data: LabelledInstances) -> tuple[float
     exponents = exponents_of(data.terms, point, scales)
     inside = data.n_positive_instances
     nll, positive_weights = bag_nll(exponents[:inside], data.offsets[: data.n_positive + 1])
-    outside = np.maximum(exponents[inside:], _LEAST_EXPONENT)
+    outside = np.maximum(exponents[inside:], LEAST_EXPONENT)
     with np.errstate(over="ignore"):
         weights = np.concatenate([positive_weights, -1 / np.expm1(outside)])  # d nll / d exponent
     total = float(nll.sum() - log_not(outside).sum())
