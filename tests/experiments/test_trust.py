@@ -330,3 +330,10 @@ def test_the_command_as_json_with_groups(tmp_path):
     absent = run("musk1", "--group", "site")
     assert absent.exit_code == 2
     assert "--group site names no column" in absent.stderr
+
+
+@pytest.mark.slow
+def test_noise_is_taken_for_signal_once_in_21_times():
+    verdicts = [check_data(*noise(seed, n_bags=40, bag_size=5)).verdict for seed in range(200)]
+    fooled = 200 - verdicts.count("no better than chance")
+    assert fooled <= 18  # 9.5 are expected; more than 18 happen once in 300 times

@@ -36,19 +36,19 @@ _ROWS = (
 
 def draw_theory(summary: dict[str, Any], stem: str | os.PathLike[str]) -> list[Path]:
     """Draw one column for what is varied and one row for every measure; return the files."""
-    with plotting.figure(11.4, 9.4, nrows=len(_ROWS), ncols=len(VARIED)) as (drawn, grid):
+    with plotting.figure(10.4, 8.4, nrows=len(_ROWS), ncols=len(VARIED)) as (drawn, grid):
         for axes_row, (candidates, measure, label, rules) in zip(grid, _ROWS, strict=True):
             for axes, varied in zip(axes_row, VARIED, strict=True):
                 rows = [r for r in summary["agreement"] if (r["varied"], r["candidates"]) == (varied, candidates)]
                 _draw_curves(axes, rows, measure, rules)
                 axes.set_xlabel(_AXES[varied])
-                if varied == "n_features":
+                if varied != "positive_share":
                     axes.set_xscale("log")
                 axes.set_xticks(VARIED[varied], [f"{value:g}" for value in VARIED[varied]], minor=False)
                 axes.minorticks_off()
             _share_height(axes_row)
             axes_row[0].set_ylabel(label)
-            axes_row[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+            axes_row[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, handlelength=3)
         made = summary["generated"]
         plotting.caption(
             drawn,
@@ -57,7 +57,9 @@ def draw_theory(summary: dict[str, Any], stem: str | os.PathLike[str]) -> list[P
             f"the background; mean and standard error over {made['seeds']} seeds.\nRelative regret: 0 is the best "
             "candidate by Diverse Density, 1 (dotted) is a candidate drawn at random.",
         )
-        return plotting.save(drawn, stem)
+        paths = plotting.save(drawn, stem)
+    plotting.shrink(paths[0])
+    return paths
 
 
 def _draw_curves(axes: Axes, rows: list[dict[str, Any]], measure: str, rules: tuple[str, ...]) -> None:
