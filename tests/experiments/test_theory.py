@@ -284,6 +284,13 @@ def test_clear_concepts_are_found_by_all_rules():
     assert looked["printed_gaussian"] == 0  # the background of positive bags is no nearer than that of negative ones
 
 
+def test_rows_that_are_alike_are_averaged():
+    rows = [{"value": 0.1, "rule": rule, "regret": regret} for rule, regret in (("a", 1.0), ("b", 5.0), ("a", 3.0))]
+    first, second = agreement.summarize(rows, ("value", "rule"))
+    assert first == {"value": 0.1, "rule": "a", "n": 2, "regret": 2.0, "regret_error": 1.0}
+    assert second == {"value": 0.1, "rule": "b", "n": 1, "regret": 5.0, "regret_error": None}
+
+
 def test_settings_differ_in_one_respect():
     for name in agreement.VARIED:
         settings = agreement.settings_of(name)

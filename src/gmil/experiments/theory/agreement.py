@@ -168,17 +168,17 @@ def judge(scores: Floats, nll: Floats, near: Booleans | None, n_bags: int) -> di
 
 
 def summarize(rows: Iterable[dict[str, Any]], keys: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return means, and standard errors of the first three measures, over rows that are alike in ``keys``."""
+    """Return the mean and the standard error of every measure over rows that are alike in ``keys``."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[key] for key in keys), []).append(row)
-    return [{**dict(zip(keys, at, strict=True)), **_means(group)} for at, group in groups.items()]
+    return [{**dict(zip(keys, at, strict=True)), **_means(group, keys)} for at, group in groups.items()]
 
 
-def _means(group: list[dict[str, Any]]) -> dict[str, Any]:
+def _means(group: list[dict[str, Any]], keys: tuple[str, ...]) -> dict[str, Any]:
     found: dict[str, Any] = {"n": len(group)}
     for name, value in group[0].items():
-        if isinstance(value, float):
+        if isinstance(value, float) and name not in keys:
             values = np.array([row[name] for row in group])
             found[name] = float(values.mean())
             found[f"{name}_error"] = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
