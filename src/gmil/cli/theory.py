@@ -49,7 +49,7 @@ def _print_summary(summary: dict[str, Any]) -> None:
         click.echo(f"{example['name']}, point {example['point']}: {values}")
     print_table(*condition_table(summary), title="Conditions at the true concept, per cent of sets")
     for candidates in ("centres", "instances"):
-        for measure in ("agreement", "relative_regret", "finds_concept"):
+        for measure in ("agreement", "relative_regret", "finds_concept", "reach"):
             print_table(*measure_table(summary["agreement"], candidates, measure), title=f"{candidates}: {measure}")
     for candidates in ("centres", "instances"):
         real = [{"varied": "set", "value": row["dataset"], **row} for row in summary["real"]]
@@ -76,7 +76,7 @@ def measure_table(found: list[dict[str, Any]], candidates: str, measure: str) ->
     cells: dict[tuple[str, Any], dict[str, str]] = {}
     for row in here:
         value = row[measure]
-        text = f"{value:.2f}" if measure == "relative_regret" else f"{100 * value:.0f}"
+        text = f"{value:.2f}" if measure in ("relative_regret", "reach") else f"{100 * value:.0f}"
         cells.setdefault((row["varied"], row["value"]), {})[row["rule"]] = text
     rows = [[varied, f"{value}", *(line[rule] for rule in rules)] for (varied, value), line in cells.items()]
     return ["varied", "value", *(RULES[rule] for rule in rules)], rows

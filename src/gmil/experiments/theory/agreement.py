@@ -110,8 +110,8 @@ def measure_agreement(
         here = {name: values[part] for name, values in scores.items()}
         if kind == "centres":
             here |= bin_scores(model, int(positive.sum()))
-        near = None if concept is None else points[part] @ concept > concept @ concept / 2
-        judged = {rule: judge(here[rule], nll[part], near, len(bags)) for rule in RULES if rule in here}
+        reach = None if concept is None else points[part] @ concept / (concept @ concept)
+        judged = {rule: judge(here[rule], nll[part], reach, len(bags)) for rule in RULES if rule in here}
         found += [{"candidates": kind, "rule": rule, "width": width, **row} for rule, row in judged.items()]
     if concept is not None:
         found.append(condition_row(concept, bags, positive, widths))
@@ -149,11 +149,12 @@ def ratio(above: Floats, below: Floats) -> Floats:
         return np.where(above > 0, above / below, 0.0)
 
 
-def judge(scores: Floats, nll: Floats, near: Booleans | None, n_bags: int) -> dict[str, float | None]:
+def judge(scores: Floats, nll: Floats, reach: Floats | None, n_bags: int) -> dict[str, float | None]:
     """Compare the best candidate by a score with the best by Diverse Density; equals are averaged over.
 
     The regret is in nats of log-likelihood per bag; relative to a candidate drawn at random it is 0 for the best
-    candidate, 1 for a random one, and more than 1 for worse than that.
+    candidate, 1 for a random one, and more than 1 for worse than that. The reach is where a candidate lies on the way
+    from the background, 0, to the concept, 1; beyond the middle it has found the concept.
     """
     chosen, best = scores == scores.max(), nll == nll.min()
     lost = float(nll[chosen].mean() - nll.min())
@@ -162,7 +163,8 @@ def judge(scores: Floats, nll: Floats, near: Booleans | None, n_bags: int) -> di
         "agreement": float(best[chosen].mean()),
         "regret": lost / n_bags,
         "relative_regret": lost / at_random if at_random > 0 else 0.0,
-        "finds_concept": None if near is None else float(near[chosen].mean()),
+        "finds_concept": None if reach is None else float((reach[chosen] > 0.5).mean()),
+        "reach": None if reach is None else float(reach[chosen].mean()),
         "ties": float(chosen.sum()),
     }
 
