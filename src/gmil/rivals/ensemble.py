@@ -16,6 +16,7 @@ from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.rivals.citation import CitationKNN
+from gmil.rivals.members import with_positive_class, with_seed
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -39,9 +40,7 @@ def draw_bags(labels: Integers, generator: np.random.Generator) -> Integers:
 
 
 def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, seed: int) -> Any:
-    member = clone(base)
-    seeds = {name: seed for name in member.get_params() if name.rpartition("__")[2] == "random_state"}
-    return member.set_params(**seeds).fit(bags, labels)
+    return with_seed(base, seed).fit(bags, labels)
 
 
 def _members_score_instances(ensemble: MILEnsemble) -> bool:
@@ -183,10 +182,9 @@ class MILEnsemble(BagClassifier):
 
     def _base_with_positive_class(self) -> BaseEstimator:
         """Return what is trained, told which class is positive, so that all members score alike."""
-        base = clone(self._base())
-        if len(self.classes_) == 2 and base.get_params().get("pos_label", False) is None:
-            base.set_params(pos_label=self.classes_.tolist()[self._class_order()[1]])
-        return base
+        if len(self.classes_) > 2:
+            return clone(self._base())
+        return with_positive_class(self._base(), self.classes_.tolist()[self._class_order()[1]])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
