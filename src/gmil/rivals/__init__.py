@@ -5,6 +5,7 @@ from __future__ import annotations
 from gmil.rivals.annealing import AnnealedSVM
 from gmil.rivals.apr import APR
 from gmil.rivals.citation import CitationKNN
+from gmil.rivals.crf import MICRF
 from gmil.rivals.diverse_density import DiverseDensity
 from gmil.rivals.emdd import EMDD
 from gmil.rivals.encodings import VLADClassifier
@@ -23,6 +24,7 @@ __all__ = [
     "APR",
     "EMDD",
     "MICA",
+    "MICRF",
     "MILES",
     "PPMM",
     "AnnealedSVM",
