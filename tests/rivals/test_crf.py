@@ -75,7 +75,7 @@ def random_states(seed, n_bags=5, most=3, kinds=EVERY_KIND, per_pair=None):
     points = rng.normal(size=(offsets[-1], 2))
     per_pair = 2 / n_bags if per_pair is None else per_pair
     apart = cdist(points, points)
-    return make_states(rng.normal(size=offsets[-1]), apart, offsets, Dissimilarity(kinds, 1.5), per_pair)
+    return make_states(rng.normal(size=(1, offsets[-1])), apart, offsets, Dissimilarity(kinds, 1.5), per_pair)
 
 
 def random_graph(seed, strength=1.0, **kwargs):
@@ -179,9 +179,9 @@ def test_states_by_hand():
     """Two bags: one with instances at 0 and 3, one with an instance at 4; distances in units of 2, halved."""
     points = np.array([[0.0], [3.0], [4.0]])
     apart = np.abs(points - points.T)
-    states = make_states(np.array([5.0, 6.0, 7.0]), apart, np.array([0, 2, 3]), Dissimilarity(EVERY_KIND, 2.0), 0.5)
+    states = make_states(np.array([[5.0, 6.0, 7.0]]), apart, np.array([0, 2, 3]), Dissimilarity(EVERY_KIND, 2.0), 0.5)
     assert_array_equal(states.offsets, [0, 3, 5])
-    assert_array_equal(states.scores, [0, 5, 6, 0, 7])
+    assert_array_equal(states.scores, [[0, 5, 6, 0, 7]])
     expected = np.zeros((5, 5))
     expected[1, 4] = expected[4, 1] = 1.0  # distance 4, over 2, halved
     expected[2, 4] = expected[4, 2] = 0.25
@@ -341,8 +341,8 @@ def hand_model(transductive=False):
     model = MICRF(FirstFeature(), scale=None, transductive=transductive)
     model.classes_, model.n_features_in_ = np.array([0, 1]), 2
     model.scale_shift_ = model.scale_divisor_ = None
-    model.scorer_ = FirstFeature()
-    model.score_weight_, model.threshold_ = 2.0, 1.0
+    model.scorers_ = [FirstFeature()]
+    model.score_weights_, model.threshold_ = np.array([2.0]), 1.0
     model.dissimilarity_weights_, model.width_ = np.array([0.5, 0.25]), 2.0
     model.witness_instances_ = np.array([[0.0, 0.0], [2.0, 0.0]])
     model.positive_share_, model.n_training_bags_ = 0.5, 4
@@ -403,7 +403,7 @@ def test_joint_prediction_against_enumeration(seed, gaussian_bags):
         apart = cdist(left, right) / model.width_
         return per_pair * np.tensordot(model.dissimilarity_weights_, [apart, 1 - np.exp(-(apart**2))], axes=1)
 
-    unary = model.threshold_ - model.score_weight_ * model.scorer_.score_instances(new)
+    unary = model.threshold_ - model.score_weights_[0] * model.scorers_[0].score_instances(new)
     unary += cost(new.instances, model.witness_instances_).sum(axis=1)
     pairs = cost(new.instances, new.instances)
 
@@ -419,8 +419,8 @@ def test_joint_prediction_against_enumeration(seed, gaussian_bags):
 def test_without_pairs_it_is_the_scorer_with_another_threshold(gaussian_bags):
     bags, y = gaussian_bags()
     model = MICRF(dissimilarity=None, random_state=0).fit(bags, y)
-    by_scorer = model.scorer_.decision_function(bags)
-    assert_allclose(model.decision_function(bags), model.score_weight_ * by_scorer - model.threshold_)
+    by_scorer = model.scorers_[0].decision_function(bags)
+    assert_allclose(model.decision_function(bags), model.score_weights_[0] * by_scorer - model.threshold_)
 
 
 def test_the_unit_of_the_scores_does_not_matter(gaussian_bags):
@@ -431,7 +431,7 @@ def test_the_unit_of_the_scores_does_not_matter(gaussian_bags):
     bags, y = gaussian_bags()
     quiet, loud = (MICRF(scorer, random_state=0).fit(bags, y) for scorer in (FirstFeature(), Louder()))
     assert_allclose(loud.decision_function(bags), quiet.decision_function(bags), atol=1e-6)
-    assert loud.score_weight_ == pytest.approx(quiet.score_weight_ / 1000, rel=1e-5)
+    assert loud.score_weights_[0] == pytest.approx(quiet.score_weights_[0] / 1000, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_the_unit_of_the_scores_does_not_matter(gaussian_bags):
 def test_any_method_with_instance_scores_may_be_the_scorer(scorer, gaussian_bags, tmp_path):
     bags, y = gaussian_bags()
     model = MICRF(scorer, random_state=0).fit(bags, y)
-    assert isinstance(model.scorer_, WitnessSVM if scorer is None else type(scorer))
+    assert isinstance(model.scorers_[0], WitnessSVM if scorer is None else type(scorer))
     assert model.score(bags, y) > 0.8
     assert model.stop_reason_ in {"converged", "cycle", "iterations"}
     assert len(model.objectives_) == model.n_iter_
@@ -461,7 +461,7 @@ def test_objectives_fall(gaussian_bags):
 def test_why_training_stops():
     bags, y = alike_bags()
     apart = cdist(bags.instances, bags.instances)
-    states = make_states(bags.instances[:, 0], apart, bags.offsets, Dissimilarity(EVERY_KIND, 5.0), 1 / 15)
+    states = make_states(bags.instances.T[:1], apart, bags.offsets, Dissimilarity(EVERY_KIND, 5.0), 1 / 15)
     best = np.where(y == 1, best_rows(states), states.none)
 
     def reason(max_iter):
@@ -478,7 +478,7 @@ def test_the_positive_class_reaches_the_scorer(gaussian_bags):
     bags, y = gaussian_bags()
     labels = np.array(["yes", "no"])[y]
     model = MICRF(pos_label="no", random_state=0).fit(bags, labels)
-    assert model.scorer_.pos_label == "no"
+    assert model.scorers_[0].pos_label == "no"
     assert model.score(bags, labels) > 0.8
     plain = MICRF(random_state=0).fit(bags, y)
     assert_array_equal(model.decision_function(bags), plain.decision_function(bags))
@@ -556,7 +556,7 @@ def test_large_bags_are_cut_to_their_best_instances(gaussian_bags):
 
 
 def test_a_graph_that_is_too_large_is_refused():
-    scores, offsets = np.zeros(1), np.arange(40_001)
+    scores, offsets = np.zeros((1, 40_000)), np.arange(40_001)
     with pytest.raises(ValueError, match=r"The graph of 40000 bags needs .* GiB, above the 4 GiB"):
         make_states(scores, np.zeros((1, 1)), offsets, Dissimilarity(EVERY_KIND, 1.0), 1.0)
 
@@ -566,9 +566,10 @@ def test_a_graph_that_is_too_large_is_refused():
     [
         ({"C": 0}, "'C' parameter of MICRF must be"),
         ({"dissimilarity": "chi2"}, "'dissimilarity' parameter of MICRF must be"),
-        ({"estimator": gmil.CitationKNN}, "."),
         ({"estimator": "svm"}, "'estimator' parameter of MICRF must be"),
         ({"estimator": APR(tau=2.0)}, "'tau' parameter of APR must be"),
+        ({"estimator": []}, "must have fit and score_instances, but the list is empty"),
+        ({"estimator": [APR(), gmil.BagStatistics()]}, "but BagStatistics lacks one"),
         ({"max_states": 0}, "'max_states' parameter of MICRF must be"),
         ({"n_restarts": -1}, "'n_restarts' parameter of MICRF must be"),
         ({"pos_label": 5}, "pos_label=5 is not a class of y"),

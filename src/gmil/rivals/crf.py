@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
+from gmil.errors import BagValidationError
 from gmil.rivals.crf_joint import joint_gains
 from gmil.rivals.crf_states import (
     KINDS,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 class MICRF(BinaryClassifier):
     """MI-CRF: bags are the nodes of one dense graph, and choose an instance or none, jointly (Deselaers and Ferrari).
 
-    Another method scores the instances. Choosing instance x costs ``threshold - a f(x)``, and choosing x and x' in two
+    Other methods score the instances. Choosing instance x costs ``threshold - a f(x)``, and choosing x and x' in two
     bags costs weighted dissimilarities between them; "none" costs nothing. A bag is positive where choosing an instance
     lowers the energy. The weights are learned with a large margin between the labelling of the training bags and all
     others, in turns with the instances that positive bags choose, their witnesses. This is a reconstruction: the
@@ -49,8 +50,9 @@ class MICRF(BinaryClassifier):
 
     Parameters
     ----------
-    estimator : classifier of bags or None, default=None
-        What scores the instances, with ``score_instances``; it is cloned. None is ``WitnessSVM()``.
+    estimator : classifier of bags, list of them, or None, default=None
+        What scores the instances, with ``score_instances``; it is cloned. Of several each has its own weight. None is
+        ``WitnessSVM()``.
     C : float, default=1000.0
         Half of it is what the squared mean slack of a bag costs, next to half the squared norm of the weights.
     dissimilarity : {"both", "euclidean", "gaussian", None}, default="both"
@@ -60,7 +62,8 @@ class MICRF(BinaryClassifier):
         Bags to predict choose jointly: what one of them chooses counts for the others. Then a prediction depends on the
         bags that are passed with it. False: each bag faces the witnesses of the training bags alone.
     max_states : int, default=20
-        Instances of a bag that may be chosen in joint inference, those with the largest scores.
+        Instances of a bag that may be chosen in joint inference: in training those with the largest scores, in joint
+        prediction those that lower the energy most.
     n_restarts : int, default=2
         Random labellings from which joint inference starts too.
     max_iter : int, default=20
@@ -76,10 +79,10 @@ class MICRF(BinaryClassifier):
 
     Attributes
     ----------
-    scorer_ : classifier
+    scorers_ : list of classifiers
         What scores instances, fitted on all training bags.
-    score_weight_ : float
-        How much a unit of score lowers the energy.
+    score_weights_ : array of shape (n_scorers,)
+        How much a unit of each score lowers the energy.
     dissimilarity_weights_ : array of shape (n_kinds,)
     threshold_ : float
         What choosing an instance costs.
@@ -128,7 +131,7 @@ class MICRF(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "score_instances"]), None],
+        "estimator": [HasMethods(["fit", "score_instances"]), list, None],
         "C": [Interval(Real, 0, None, closed="neither")],
         "dissimilarity": [StrOptions({kind for kind in KINDS if kind is not None}), None],
         "transductive": ["boolean"],
@@ -188,7 +191,9 @@ class MICRF(BinaryClassifier):
         labels = self.classes_[np.where(positive, positive_class, negative_class)]
         folds = tuning_folds(positive, group_numbers, generator)
         seed = int(generator.integers(2**31 - 1))
-        self.scorer_, scores = out_of_fold_scores(self._base(), bags, labels, group_numbers, folds, seed)
+        found = [out_of_fold_scores(base, bags, labels, group_numbers, folds, seed) for base in self._bases()]
+        self.scorers_ = [scorer for scorer, _ in found]
+        scores = np.array([scores for _, scores in found])
         self._fit_graph(self._fit_scaled(bags), bags.offsets, scores, positive, generator)
         return self
 
@@ -201,25 +206,26 @@ class MICRF(BinaryClassifier):
         generator: np.random.Generator,
     ) -> None:
         """Learn weights and witnesses, where scores have the unit of their spread."""
-        candidates = best_candidates(scores, offsets, self.max_states)
+        spreads = spread_of(scores)
+        scores = scores / spreads[:, None]
+        candidates = best_candidates(scores.sum(axis=0), offsets, self.max_states)
         apart = pairwise_distances(instances[candidates.rows], resolve("auto", self.n_jobs))
         self.width_ = median_distance(apart, candidates.offsets)
         self.positive_share_, self.n_training_bags_ = float(positive.mean()), len(positive)
-        spread = spread_of(scores[candidates.rows])
         states = make_states(
-            scores[candidates.rows] / spread,
+            scores[:, candidates.rows],
             apart,
             candidates.offsets,
             self._dissimilarity(),
             self._per_pair(len(positive)),
         )
         solution = train_crf(states, positive, self.C, self.max_iter, self.n_restarts, generator)
-        self._keep(solution, candidates, spread)
+        self._keep(solution, candidates, spreads)
         self.witness_instances_ = to_parts(instances[self.witnesses_[positive]])
 
-    def _keep(self, solution: Solution, candidates: Candidates, spread: float) -> None:
-        self.score_weight_ = float(solution.weights[0]) / spread
-        self.dissimilarity_weights_ = solution.weights[1:-1]
+    def _keep(self, solution: Solution, candidates: Candidates, spreads: Floats) -> None:
+        self.score_weights_ = solution.weights[: len(spreads)] / spreads
+        self.dissimilarity_weights_ = solution.weights[len(spreads) : -1]
         self.threshold_ = float(solution.weights[-1])
         self.witnesses_ = candidates.chosen(solution.labels)
         self.objectives_, self.stop_reason_ = solution.objectives, solution.stop_reason
@@ -253,12 +259,12 @@ class MICRF(BinaryClassifier):
         n_together = self.n_training_bags_ + (len(bags) if self.transductive else 1)
         per_pair, dissimilarity = self._per_pair(n_together), self._dissimilarity()
         weights = self.dissimilarity_weights_ * per_pair
-        scores = self.scorer_.score_instances(bags)
-        gains = self.score_weight_ * scores - self.threshold_
+        scores = self.score_weights_ @ [scorer.score_instances(bags) for scorer in self.scorers_]
+        gains = scores - self.threshold_
         gains -= dissimilarity.total(instances, from_parts(self.witness_instances_), weights, backend)
         if not self.transductive:
             return gains
-        candidates = best_candidates(scores, bags.offsets, self.max_states)
+        candidates = best_candidates(gains, bags.offsets, self.max_states)
         return joint_gains(gains, instances, bags.offsets, candidates, dissimilarity, weights, backend)
 
     def _dissimilarity(self) -> Dissimilarity:
@@ -268,6 +274,13 @@ class MICRF(BinaryClassifier):
         """Return one over the number of positive bags that a bag expects among the others of a graph."""
         return 1 / (self.positive_share_ * (n_bags - 1))
 
-    def _base(self) -> Any:
-        base = WitnessSVM(n_jobs=self.n_jobs) if self.estimator is None else self.estimator
-        return with_positive_class(base, self.classes_.tolist()[self._class_order()[1]])
+    def _bases(self) -> list[Any]:
+        """Return what scores instances, told which class is positive."""
+        bases = [WitnessSVM(n_jobs=self.n_jobs)] if self.estimator is None else self.estimator
+        bases = bases if isinstance(bases, list) else [bases]
+        unfit = [base for base in bases if not (hasattr(base, "fit") and hasattr(base, "score_instances"))]
+        if unfit or not bases:
+            got = f"{type(unfit[0]).__name__} lacks one" if unfit else "the list is empty"
+            msg = f"Every scorer in estimator must have fit and score_instances, but {got}."
+            raise BagValidationError(msg)
+        return [with_positive_class(base, self.classes_.tolist()[self._class_order()[1]]) for base in bases]

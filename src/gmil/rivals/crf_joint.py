@@ -59,8 +59,8 @@ def joint_choice(
 ) -> Integers:
     """Return the instance that every bag chooses, -1 for none, (n_bags,); parameters as in `joint_gains`."""
     apart = pairwise_distances(instances[candidates.rows], backend)
-    states = make_states(gains[candidates.rows], apart, candidates.offsets, dissimilarity, per_pair=1.0)
+    states = make_states(gains[None, candidates.rows], apart, candidates.offsets, dissimilarity, per_pair=1.0)
     graph = graph_of(states, np.concatenate([[1.0], weights, [0.0]]))
     everyone = best_rows(states)
-    alone = np.where(states.scores[everyone] > 0, everyone, states.none)
+    alone = np.where(states.scores[0, everyone] > 0, everyone, states.none)
     return candidates.chosen(minimise(graph, [alone, everyone, states.none]))

@@ -61,7 +61,7 @@ class Dissimilarity(NamedTuple):
 class States(NamedTuple):
     """What may be chosen: for every bag "none", its first row, and then candidate instances."""
 
-    scores: Floats  # (n_states,), zero for "none"
+    scores: Floats  # (n_scorers, n_states), zero for "none"
     pairs: Floats  # (n_kinds, n_states, n_states), zero with "none" and between states of one bag
     offsets: Integers  # (n_bags + 1,)
 
@@ -73,7 +73,7 @@ class States(NamedTuple):
     @property
     def is_instance(self) -> Booleans:
         """Which rows are instances, (n_states,)."""
-        found = np.ones(len(self.scores), dtype=bool)
+        found = np.ones(self.scores.shape[1], dtype=bool)
         found[self.offsets[:-1]] = False
         return found
 
@@ -119,10 +119,10 @@ def median_distance(apart: Floats, offsets: Integers) -> float:
     return float(np.median(values)) if len(values) else 1.0
 
 
-def spread_of(scores: Floats) -> float:
-    """Return the standard deviation, one where it is nothing but rounding."""
-    spread = float(scores.std())
-    return spread if spread > 1e-9 * np.abs(scores).max() else 1.0
+def spread_of(scores: Floats) -> Floats:
+    """Return the standard deviation of every row, one where it is nothing but rounding."""
+    spreads = scores.std(axis=1)
+    return np.where(spreads > 1e-9 * np.abs(scores).max(axis=1), spreads, 1.0)
 
 
 def make_states(
@@ -132,7 +132,7 @@ def make_states(
 
     Parameters
     ----------
-    scores : (n_candidates,)
+    scores : (n_scorers, n_candidates)
     apart : (n_candidates, n_candidates)
     offsets : (n_bags + 1,)
         Those of the candidates.
@@ -141,11 +141,12 @@ def make_states(
         What all dissimilarities are multiplied with.
     """
     n_bags, n_kinds = len(offsets) - 1, len(dissimilarity.kinds)
-    n_states = len(scores) + n_bags
+    n_states = int(offsets[-1]) + n_bags
     _check_memory(n_bags, n_kinds * n_states**2 * 8)
-    states = States(np.zeros(n_states), np.zeros((n_kinds, n_states, n_states)), offsets + np.arange(n_bags + 1))
+    pairs = np.zeros((n_kinds, n_states, n_states))
+    states = States(np.zeros((len(scores), n_states)), pairs, offsets + np.arange(n_bags + 1))
     rows = np.flatnonzero(states.is_instance)
-    states.scores[rows] = scores
+    states.scores[:, rows] = scores
     coupled = _of_different_bags(offsets) * per_pair
     for kind, values in zip(states.pairs, dissimilarity.of(apart), strict=True):
         kind[np.ix_(rows, rows)] = values * coupled

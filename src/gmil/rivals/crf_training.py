@@ -1,8 +1,8 @@
 """Training of the graph of bags: weights by cutting planes, then the witnesses that suit them best, in turns.
 
-A labelling has features, and its energy is their weighted sum: minus the scores of the chosen instances, the
-dissimilarities between all pairs of them, one kind after the other, and how many there are. The weights of all but the
-last are never negative.
+A labelling has features, and its energy is their weighted sum: minus the scores of the chosen instances, one scorer
+after the other, the dissimilarities between all pairs of them, one kind after the other, and how many there are. The
+weights of all but the last are never negative.
 """
 
 from __future__ import annotations
@@ -34,23 +34,24 @@ _FIRST_STRENGTHS = (1.0, 10.0)
 class Solution(NamedTuple):
     """The weights, the labelling of the training bags, and how they were found."""
 
-    weights: Floats  # (2 + n_kinds,)
+    weights: Floats  # (n_scorers + n_kinds + 1,)
     labels: Integers  # (n_bags,)
     objectives: Floats  # (n_iterations,)
     stop_reason: str
 
 
 def features_of(states: States, labels: Integers) -> Floats:
-    """Return the features of a labelling, (2 + n_kinds,)."""
+    """Return the features of a labelling, (n_scorers + n_kinds + 1,)."""
     chosen = labels[labels != states.none]
     pairs = [kind[np.ix_(chosen, chosen)].sum() / 2 for kind in states.pairs]
-    return np.array([-states.scores[chosen].sum(), *pairs, len(chosen)])
+    return np.array([*-states.scores[:, chosen].sum(axis=1), *pairs, len(chosen)])
 
 
 def graph_of(states: States, weights: Floats) -> Graph:
     """Return the graph in which the energy of a labelling is the weighted sum of its features."""
-    unary = np.where(states.is_instance, weights[-1] - weights[0] * states.scores, 0)
-    return Graph(unary, np.tensordot(weights[1:-1], states.pairs, axes=1), states.offsets)
+    n_scorers = len(states.scores)
+    unary = np.where(states.is_instance, weights[-1] - weights[:n_scorers] @ states.scores, 0)
+    return Graph(unary, np.tensordot(weights[n_scorers:-1], states.pairs, axes=1), states.offsets)
 
 
 def clamped(graph: Graph, positive: Booleans) -> Graph:
@@ -98,7 +99,8 @@ def _first_witnesses(cuts: Cuts) -> list[Integers]:
     best = np.where(cuts.positive, best_rows(cuts.states), cuts.states.none)
     found = [best]
     for strength in _FIRST_STRENGTHS if len(cuts.states.pairs) else ():
-        weights = np.concatenate([[1.0], np.full(len(cuts.states.pairs), strength), [0.0]])
+        n_scorers, n_kinds = len(cuts.states.scores), len(cuts.states.pairs)
+        weights = np.concatenate([np.full(n_scorers, 1 / n_scorers), np.full(n_kinds, strength), [0.0]])
         labels = cuts.impute(weights, best)
         if not any(np.array_equal(labels, other) for other in found):
             found.append(labels)
@@ -120,9 +122,10 @@ def alternate(cuts: Cuts, labels: Integers, C: float, max_iter: int) -> Solution
 
 
 def best_rows(states: States) -> Integers:
-    """Return the instance with the largest score of every bag, the first of equals."""
+    """Return the instance with the largest score of every bag, all scorers added up; the first of equals."""
+    scores = states.scores.sum(axis=0)
     bounds = zip(states.offsets[:-1] + 1, states.offsets[1:], strict=True)
-    return np.array([start + states.scores[start:stop].argmax() for start, stop in bounds])
+    return np.array([start + scores[start:stop].argmax() for start, stop in bounds])
 
 
 class Cuts:
