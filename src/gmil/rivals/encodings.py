@@ -3,84 +3,74 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from sklearn.base import _fit_context
-from sklearn.svm import LinearSVC
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from gmil.base import register
-from gmil.classifiers.settings import make_generator, sample_rows
+from gmil.classifiers.settings import sample_rows
 from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
+from gmil.rivals.embedded import EmbeddedClassifier
 from gmil.rivals.encoding_vectors import normalize_vectors, vlad_vectors
-from gmil.rivals.multiclass import MulticlassClassifier
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
-
-_SVM_ITERATIONS = 100_000
-
-SHARED_CONSTRAINTS: dict[str, list[Any]] = {
-    "C": [Interval(Real, 0, None, closed="neither")],
-    "scale": [StrOptions(set(SCALINGS)), None],
-    "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "pos_label": [Real, str, "boolean", None],
-    "n_jobs": [Integral, None],
-    "backend": [StrOptions({"auto", "numpy", "native"})],
-    "random_state": ["random_state"],
-}
+    from gmil.rivals.tunable import Training
 
 
-class EncodedClassifier(MulticlassClassifier):
-    """A linear support vector machine on one vector per bag."""
+class EncodedClassifier(EmbeddedClassifier):
+    """A linear support vector machine on how the instances of a bag differ from a codebook or from a mixture.
 
-    C: float
+    That is learnt from all training instances without their labels, once: the inner folds of ``tune`` share it.
+    """
+
     sample_size: int | None
-    n_jobs: int | None
-    backend: str
-    coef_: Floats
-    intercept_: Floats
+    _size: ClassVar[str]
+    """The name of the parameter that says how large the codebook or the mixture is."""
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **EmbeddedClassifier._parameter_constraints,
+        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
-        bags = self._check_new(X)
-        decisions = self._encode(self._apply_space(bags.instances), bags.offsets) @ self.coef_ + self.intercept_
-        return decisions if len(self.classes_) > 2 else decisions[:, 0]
+    def _learn(self, training: Training) -> None:
+        instances = self._fit_space(training)
+        self._fit_codebook(self._sample(instances, training), training)
+        vectors = self._encode(instances, training.bags.offsets)
+        self._fit_linear(training, lambda _width, _known: vectors)
+
+    def _vectors(self, bags: Bags) -> Floats:
+        return self._encode(self._apply_space(bags.instances), bags.offsets)
+
+    @abstractmethod
+    def _fit_space(self, training: Training) -> Instances:
+        """Learn the space where instances are compared with the codebook, and return the training instances there."""
 
     @abstractmethod
     def _apply_space(self, X: Instances) -> Instances:
-        """Return instances in the space where they are compared with the codebook or the mixture."""
+        """Return instances in that space."""
+
+    @abstractmethod
+    def _fit_codebook(self, sample: Instances, training: Training) -> None:
+        """Learn the codebook or the mixture from instances."""
 
     @abstractmethod
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:
         """Return the normalised vectors of bags, (n_bags, n_columns)."""
 
-    def _fit_linear(self, vectors: Floats, labels: Integers, generator: np.random.Generator) -> None:
-        seed = int(generator.integers(2**31 - 1))
-        machine = LinearSVC(C=self.C, max_iter=_SVM_ITERATIONS, random_state=seed).fit(vectors, labels)
-        self.coef_, self.intercept_ = machine.coef_.T.copy(), np.asarray(machine.intercept_)
-
-    def _sample(
-        self, instances: Instances, bags: Bags, labels: Integers, asked: int, name: str, generator: np.random.Generator
-    ) -> Instances:
-        """Return the instances that clusters or components are learnt from; too few for what is asked are refused."""
-        rows = sample_rows(bags, labels, self.sample_size, "uniform", generator)
+    def _sample(self, instances: Instances, training: Training) -> Instances:
+        """Return the instances that the codebook is learnt from; too few for what is asked are refused."""
+        rows = sample_rows(training.bags, training.labels, self.sample_size, "uniform", training.generator)
         sample = instances if rows is None else instances[rows]
+        asked = getattr(self, self._size)
         if asked > sample.shape[0]:
             msg = (
-                f"{name}={asked} is above the number of instances to learn them from, {sample.shape[0]}. Ask for fewer."
+                f"{self._size}={asked} is above the number of instances to learn them from, {sample.shape[0]}. "
+                "Ask for fewer."
             )
             raise BagValidationError(msg)
         return sample
@@ -102,6 +92,9 @@ class VLADClassifier(EncodedClassifier):
         whose instances lie close to different centres look alike.
     C : float, default=1.0
         The price of a training error.
+    tune : bool, default=False
+        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
+        bag, nothing is chosen.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances.
     n_init : int, default=1
@@ -128,6 +121,8 @@ class VLADClassifier(EncodedClassifier):
     coef_ : array of shape (n_columns, 1) or (n_columns, n_classes)
         The weights of the differences, cluster by cluster, and then of the shares where there are any.
     intercept_ : array of shape (1,) or (n_classes,)
+    C_ : float
+        The price in use.
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
     n_iter_ : int
@@ -151,11 +146,13 @@ class VLADClassifier(EncodedClassifier):
     True
     """
 
+    _size = "n_clusters"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **EncodedClassifier._parameter_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "occupancy": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        **SHARED_CONSTRAINTS,
     }
 
     def __init__(
@@ -164,6 +161,7 @@ class VLADClassifier(EncodedClassifier):
         *,
         occupancy: bool = True,
         C: float = 1.0,
+        tune: bool = False,
         scale: str | None = "minmax",
         n_init: int = 1,
         max_iter: int = 300,
@@ -176,6 +174,7 @@ class VLADClassifier(EncodedClassifier):
         self.n_clusters = n_clusters
         self.occupancy = occupancy
         self.C = C
+        self.tune = tune
         self.scale = scale
         self.n_init = n_init
         self.max_iter = max_iter
@@ -185,34 +184,22 @@ class VLADClassifier(EncodedClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the centres and the classifier from bags and their labels.
+    def _fit_space(self, training: Training) -> Instances:
+        return self._fit_scaled(training.bags)
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, labels = self._check_classes(X, y)
-        generator = make_generator(self.random_state)
-        instances = self._fit_scaled(bags)
+    def _apply_space(self, X: Instances) -> Instances:
+        return self._scaled(X)
+
+    def _fit_codebook(self, sample: Instances, training: Training) -> None:
         found = kmeans(
-            self._sample(instances, bags, labels, self.n_clusters, "n_clusters", generator),
+            sample,
             self.n_clusters,
-            backend=resolve(self.backend, self.n_jobs),
-            generator=generator,
+            backend=training.backend,
+            generator=training.generator,
             n_init=self.n_init,
             max_iter=self.max_iter,
         )
         self.cluster_centers_, self.n_iter_ = found.centers, found.n_iter
-        self._fit_linear(self._encode(instances, bags.offsets), labels, generator)
-        return self
-
-    def _apply_space(self, X: Instances) -> Instances:
-        return self._scaled(X)
 
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:
         backend = resolve(self.backend, self.n_jobs)

@@ -11,12 +11,15 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
 
 from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.members import with_positive_class, with_seed
+from gmil.rivals.multiclass import fit_with_groups
+from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -39,8 +42,8 @@ def draw_bags(labels: Integers, generator: np.random.Generator) -> Integers:
     raise BagValidationError(msg)
 
 
-def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, seed: int) -> Any:
-    return with_seed(base, seed).fit(bags, labels)
+def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, groups: Any, seed: int) -> Any:
+    return fit_with_groups(with_seed(base, seed), bags, labels, groups)
 
 
 def _members_score_instances(ensemble: MILEnsemble) -> bool:
@@ -113,7 +116,7 @@ class MILEnsemble(BagClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Train the members on bags drawn with replacement.
 
         Parameters
@@ -122,6 +125,9 @@ class MILEnsemble(BagClassifier):
             The training bags; a 2-D array is read as bags of one instance each.
         y : array of shape (n_bags,)
             One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together (a patient, a site), for members that choose something on their training bags.
+            Copies of a bag belong together in any case.
         """
         bags, labels = self._check_training(X, y)
         if len(self.classes_) == 2:
@@ -134,8 +140,13 @@ class MILEnsemble(BagClassifier):
         draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
         seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
         base = self._base_with_positive_class()
+        numbers = check_groups(groups, len(bags))
+        if numbers is None and has_fit_parameter(base, "groups"):
+            numbers = np.arange(len(bags))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_member)(base, bags[drawn], self.classes_[labels[drawn]], seed)
+            delayed(_fit_member)(
+                base, bags[drawn], self.classes_[labels[drawn]], None if numbers is None else numbers[drawn], seed
+            )
             for drawn, seed in zip(draws, seeds, strict=True)
         )
         return self

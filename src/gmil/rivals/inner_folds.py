@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -16,17 +16,28 @@ if TYPE_CHECKING:
 Setting = TypeVar("Setting")
 
 
-def inner_folds(labels: Integers, n_folds: int, generator: np.random.Generator) -> list[Booleans]:
-    """Return which bags each inner fold tests, (n_bags,) each; no fold where a class has a single bag.
+def inner_folds(
+    labels: Integers, n_folds: int, generator: np.random.Generator, groups: Integers | None = None
+) -> list[Booleans]:
+    """Return which bags each inner fold tests, (n_bags,) each; every fold trains on all classes.
 
-    There are fewer folds where a class has fewer bags, so that every fold trains on all classes.
+    There are fewer folds where a class has fewer bags or where there are fewer groups, which are never split; none
+    where a class has a single bag. Of folds of groups, those that would train without some class are left out.
     """
-    n_folds = min(n_folds, int(np.bincount(labels).min()))
+    if groups is None:
+        n_folds, kind = min(n_folds, int(np.bincount(labels).min())), StratifiedKFold
+    else:
+        n_folds, kind = min(n_folds, len(np.unique(groups)), int(np.bincount(labels).max())), StratifiedGroupKFold
     if n_folds < 2:
         return []
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=int(generator.integers(2**31 - 1)))
+    splitter = kind(n_folds, shuffle=True, random_state=int(generator.integers(2**31 - 1)))
     everyone = np.arange(len(labels))
-    return [np.isin(everyone, test) for _, test in splitter.split(everyone, labels)]
+    with warnings.catch_warnings():
+        # A class with fewer bags than folds leaves folds of groups without it, which do no harm.
+        warnings.filterwarnings("ignore", message="The least populated class")
+        folds = [np.isin(everyone, test) for _, test in splitter.split(everyone, labels, groups)]
+    n_classes = len(np.unique(labels))
+    return [test for test in folds if test.any() and len(np.unique(labels[~test])) == n_classes]
 
 
 def choose(

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import product
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
-from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.rivals.bag_kernels import median_gamma
-from gmil.rivals.inner_folds import choose, inner_folds
-from gmil.rivals.multiclass import MulticlassClassifier
-from gmil.scaling import SCALINGS
+from gmil.rivals.embedded import EmbeddedClassifier
 
 if TYPE_CHECKING:
+    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.tunable import Training
 
 _BLOCK_ENTRIES = 1 << 22
 """How many distances between instances are held at once: 32 MiB in double precision."""
@@ -32,12 +29,10 @@ _TIE = 1e-9
 
 _MEDIAN_FACTOR = 3.0
 _GAMMA_FACTORS = (1 / 3, 1.0, 3.0)
-_C_FACTORS = (0.1, 1.0, 10.0)
-_N_FOLDS = 5
 
 
 @register(method="miles")
-class MILES(MulticlassClassifier):
+class MILES(EmbeddedClassifier):
     """Multiple instance learning by embedded instance selection (Chen, Bi & Wang).
 
     A bag becomes a vector: to every training instance the similarity exp(-gamma d^2) of the nearest instance of the
@@ -106,16 +101,10 @@ class MILES(MulticlassClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **EmbeddedClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tune": ["boolean"],
         "max_prototypes": [Interval(Integral, 1, None, closed="left"), None],
-        "scale": [StrOptions(set(SCALINGS)), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -143,46 +132,26 @@ class MILES(MulticlassClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose prototypes and their weights from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, labels = self._check_classes(X, y)
-        backend, generator = resolve(self.backend, self.n_jobs), make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        bags, _, _, backend, generator = training
         instances = self._fit_scaled(bags)
         rows = self._candidates(bags.n_instances, generator)
-        squares = nearest_squares(instances, bags.offsets, rows, backend)
+        squares, bag_of = nearest_squares(instances, bags.offsets, rows, backend), bags.segment_ids[rows]
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = _MEDIAN_FACTOR * median_gamma(instances, backend, generator)
-        seed = int(generator.integers(2**31 - 1))
-        folds = inner_folds(labels, _N_FOLDS, generator) if self.tune else []
-        self.gamma_, self.C_ = self._choose(squares, labels, bags.segment_ids[rows], gamma, folds, seed)
-        machine = self._machine(self.C_, seed).fit(np.exp(-self.gamma_ * squares), labels)
-        self._keep(machine, instances, rows)
+
+        def embed(width: float, known: Booleans) -> Floats:
+            return np.exp(-width * squares[:, known[bag_of]])
+
+        self.gamma_, machine = self._fit_linear(training, embed, gamma, _GAMMA_FACTORS)
         self.n_iter_ = int(np.max(machine.n_iter_))
-        return self
+        self._keep(instances, rows)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
-        bags, instances = self._new_scaled(X)
+    def _vectors(self, bags: Bags) -> Floats:
         backend = resolve(self.backend, self.n_jobs)
-        squares = backend.bag_min(backend.sq_distances(instances, self.prototypes_), bags.offsets)
-        decisions = np.exp(-self.gamma_ * squares) @ self.coef_ + self.intercept_
-        return decisions if len(self.classes_) > 2 else decisions[:, 0]
+        squares = backend.bag_min(backend.sq_distances(self._scaled(bags.instances), self.prototypes_), bags.offsets)
+        return np.exp(-self.gamma_ * squares)
 
     def score_instances(self, X: Any) -> Floats:
         """Return what every instance contributes: the terms of the prototypes that it is nearest to in its bag.
@@ -214,36 +183,11 @@ class MILES(MulticlassClassifier):
     def _machine(self, price: float, seed: int) -> Any:
         return LinearSVC(penalty="l1", dual=False, C=price, max_iter=self.max_iter, random_state=seed)
 
-    def _choose(
-        self,
-        squares: Floats,
-        labels: Integers,
-        bag_of: Integers,
-        gamma: float,
-        folds: list[Booleans],
-        seed: int,
-    ) -> tuple[float, float]:
-        """Return the width and the price to use; ``bag_of`` is the training bag of every candidate."""
-        if not folds:
-            return gamma, self.C
-
-        def decide(setting: tuple[float, float], test: Booleans) -> Floats:
-            width, price = setting
-            # The instances of bags in the test fold would be candidates that no new bag has.
-            similar = np.exp(-width * squares[:, ~test[bag_of]])
-            return np.asarray(
-                self._machine(price, seed).fit(similar[~test], labels[~test]).decision_function(similar[test])
-            )
-
-        settings = product((gamma * f for f in _GAMMA_FACTORS), [self.C * f for f in _C_FACTORS])
-        return choose(settings, labels, folds, decide)[0]
-
-    def _keep(self, machine: Any, instances: Instances, rows: Integers) -> None:
+    def _keep(self, instances: Instances, rows: Integers) -> None:
         """Keep the candidates that have a weight; one without weight where none has, so that there is one."""
-        kept = np.flatnonzero(machine.coef_.any(axis=0))
+        kept = np.flatnonzero(self.coef_.any(axis=1))
         kept = kept if len(kept) else np.array([0])
-        self.prototypes_ = dense_rows(instances, rows[kept])
-        self.coef_, self.intercept_ = machine.coef_[:, kept].T.copy(), np.asarray(machine.intercept_)
+        self.prototypes_, self.coef_ = dense_rows(instances, rows[kept]), self.coef_[kept]
 
 
 def nearest_squares(X: Instances, offsets: Integers, rows: Integers, backend: Backend) -> Floats:

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import product
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import config_context
-from sklearn.base import _fit_context
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.bags import Bags
 from gmil.base import register
-from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.bag_kernels import InstanceKernel, mean_kernels, median_gamma, own_kernels
 from gmil.rivals.bag_summaries import summarize
-from gmil.rivals.inner_folds import choose, inner_folds
-from gmil.rivals.multiclass import MulticlassClassifier
+from gmil.rivals.inner_folds import choose
 from gmil.rivals.sparse_parts import from_parts, to_parts
-from gmil.scaling import SCALINGS
+from gmil.rivals.tunable import TunableClassifier
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.rivals.tunable import Training
+    from gmil.rivals.tuning import KernelSetting
 
 _GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
-_C_FACTORS = (0.1, 1.0, 10.0)
-_N_FOLDS = 5
 
 
 class Machine(NamedTuple):
@@ -41,7 +37,7 @@ class Machine(NamedTuple):
 
 
 @register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
-class SetKernelSVM(MulticlassClassifier):
+class SetKernelSVM(TunableClassifier):
     """Support vector machine on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK).
 
     NSK compares two bags by the mean of a kernel over all pairs of their instances, which is the product of their
@@ -113,19 +109,13 @@ class SetKernelSVM(MulticlassClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TunableClassifier._parameter_constraints,
         "kernel": [StrOptions({"nsk", "stk"})],
         "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, 0, None, closed="left")],
         "normalization": [StrOptions({"size", "length"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "tune": ["boolean"],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -159,30 +149,20 @@ class SetKernelSVM(MulticlassClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, labels = self._check_classes(X, y)
-        backend, generator = resolve(self.backend, self.n_jobs), make_generator(self.random_state)
-        bags = self._points(bags, backend)
+    def _learn(self, training: Training) -> None:
+        backend = training.backend
+        bags = self._points(training.bags, backend)
         bags = self._means(bags.with_instances(self._fit_scaled(bags)), backend)
-        gamma = median_gamma(bags.instances, backend, generator) if isinstance(self.gamma, str) else self.gamma
-        self.gamma_, self.C_, kernel = self._choose(bags, labels, gamma, backend, generator)
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = median_gamma(bags.instances, backend, training.generator)
+        (self.gamma_, self.C_), kernel = self._choose(training._replace(bags=bags), gamma)
         lengths = self._lengths(kernel.diagonal())
-        machine = fit_machine(kernel / np.outer(lengths, lengths), labels, self.C_)
+        machine = fit_machine(kernel / np.outer(lengths, lengths), training.labels, self.C_)
         self.support_, self.dual_coef_, self.intercept_ = machine
         support = bags[machine.support]
         self.support_instances_, self.support_offsets_ = to_parts(support.instances), support.offsets
         self.support_lengths_ = lengths[machine.support]
-        return self
 
     def decision_function(self, X: Any) -> Floats:
         """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
@@ -200,8 +180,7 @@ class SetKernelSVM(MulticlassClassifier):
         if self.normalization == "length":
             own = own_kernels(bags.instances, bags.offsets, kernels[0], backend)
             kernel /= np.outer(self._lengths(own), self.support_lengths_)
-        decisions = kernel @ self.dual_coef_ + self.intercept_
-        return decisions if len(self.classes_) > 2 else decisions[:, 0]
+        return self._decisions(kernel, self.dual_coef_, self.intercept_)
 
     def _points(self, bags: Bags, backend: Backend) -> Bags:
         """Return the bags, or for STK one instance [min, max] for each."""
@@ -224,33 +203,29 @@ class SetKernelSVM(MulticlassClassifier):
             return np.ones(len(own))
         return np.sqrt(np.where(own > 0, own, 1))
 
-    def _choose(
-        self, bags: Bags, labels: Integers, gamma: float, backend: Backend, generator: np.random.Generator
-    ) -> tuple[float, float, Floats]:
+    def _choose(self, training: Training, gamma: float) -> tuple[KernelSetting, Floats]:
         """Return the width and the price to use, and the kernel of that width between the training bags."""
-        folds = inner_folds(labels, _N_FOLDS, generator) if self.tune else []
-        widths = [gamma * f for f in _GAMMA_FACTORS] if folds and self.instance_kernel != "linear" else [gamma]
-        prices = [self.C * f for f in _C_FACTORS] if folds else [self.C]
-        instances, offsets = bags.instances, bags.offsets
-        kernels = mean_kernels(
-            instances, offsets, instances, offsets, [self._instance_kernel(width) for width in widths], backend
+        bags, labels, *_ = training
+        folds = self._inner_folds(training)
+        settings = self._settings(gamma, _GAMMA_FACTORS if self.instance_kernel != "linear" else (1.0,), folds)
+        widths = list(dict.fromkeys(setting.gamma for setting in settings))
+        found = mean_kernels(
+            *(bags.instances, bags.offsets) * 2, [self._instance_kernel(width) for width in widths], training.backend
         )
+        kernels = dict(zip(widths, found, strict=True))
         if not folds:
-            return widths[0], prices[0], kernels[0]
+            return settings[0], kernels[gamma]
 
-        lengths = [self._lengths(kernel.diagonal()) for kernel in kernels]
-        normalized = [kernel / np.outer(length, length) for kernel, length in zip(kernels, lengths, strict=True)]
+        lengths = {width: self._lengths(kernel.diagonal()) for width, kernel in kernels.items()}
+        normalized = {width: kernel / np.outer(lengths[width], lengths[width]) for width, kernel in kernels.items()}
 
-        def decide(setting: tuple[int, float], test: Booleans) -> Floats:
-            which, price = setting
-            training = np.flatnonzero(~test)
-            machine = fit_machine(normalized[which][np.ix_(training, training)], labels[training], price)
-            used = normalized[which][np.ix_(test, training[machine.support])]
-            decisions = used @ machine.weights + machine.intercepts
-            return decisions if decisions.shape[1] > 1 else decisions[:, 0]
+        def decide(setting: KernelSetting, test: Booleans) -> Floats:
+            kernel, known = normalized[setting.gamma], np.flatnonzero(~test)
+            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], setting.C)
+            return self._decisions(kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts)
 
-        (which, price), _ = choose(product(range(len(widths)), prices), labels, folds, decide)
-        return widths[which], price, kernels[which]
+        best, _ = choose(settings, labels, folds, decide)
+        return best, kernels[best.gamma]
 
 
 def one_each(rows: Floats) -> Bags:

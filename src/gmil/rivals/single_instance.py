@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
 from gmil.engine import resolve
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
+from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
+from gmil.rivals.tuning import check_groups
 from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class SingleInstance(MulticlassClassifier):
         self.backend = backend
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters
@@ -94,11 +95,17 @@ class SingleInstance(MulticlassClassifier):
             The training bags; a 2-D array is read as bags of one instance each.
         y : array of shape (n_bags,)
             One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together, for an estimator that chooses by cross-validation, such as
+            ``GridSearchCV(..., cv=GroupKFold())``; it is told so of their instances. The number of every bag keeps
+            the instances of a bag together. Other estimators do not need it.
         """
         bags, labels = self._check_classes(X, y)
+        numbers = check_groups(groups, len(bags))
         estimator = LogisticRegression(max_iter=10_000) if self.estimator is None else clone(self.estimator)
         check_decisions(estimator, len(self.classes_))
-        self.estimator_ = estimator.fit(self._fit_scaled(bags), labels[bags.segment_ids])
+        of_instances = None if numbers is None else numbers[bags.segment_ids]
+        self.estimator_ = fit_with_groups(estimator, self._fit_scaled(bags), labels[bags.segment_ids], of_instances)
         return self
 
     def decision_function(self, X: Any) -> Floats:

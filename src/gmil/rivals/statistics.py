@@ -15,7 +15,8 @@ from gmil.base import register
 from gmil.engine import resolve
 from gmil.errors import BagValidationError, listed
 from gmil.rivals.bag_summaries import STATISTICS, summarize
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
+from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
+from gmil.rivals.tuning import check_groups
 from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class BagStatistics(MulticlassClassifier):
         self.backend = backend
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters
@@ -105,12 +106,16 @@ class BagStatistics(MulticlassClassifier):
             The training bags; a 2-D array is read as bags of one instance each.
         y : array of shape (n_bags,)
             One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together (a patient, a site), for an estimator that chooses by cross-validation, such
+            as ``GridSearchCV(..., cv=GroupKFold())``. Others do not need it.
         """
         bags, labels = self._check_classes(X, y)
+        numbers = check_groups(groups, len(bags))
         self._check_statistics()
         estimator = _default_estimator() if self.estimator is None else clone(self.estimator)
         check_decisions(estimator, len(self.classes_))
-        self.estimator_ = estimator.fit(self._rows(bags, self._fit_scaled(bags)), labels)
+        self.estimator_ = fit_with_groups(estimator, self._rows(bags, self._fit_scaled(bags)), labels, numbers)
         return self
 
     def decision_function(self, X: Any) -> Floats:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedGroupKFold
 
 from gmil.errors import BagValidationError
 from gmil.rivals.inner_folds import inner_folds
@@ -63,19 +61,5 @@ def tuning_folds(
 
     No fold at all means that there is nothing to choose by. On a hundred bags one round of folds is a noisy judge.
     """
-    return [test for _ in range(repeats) for test in _one_round(positive, groups, generator)]
-
-
-def _one_round(positive: Booleans, groups: Integers | None, generator: np.random.Generator) -> list[Booleans]:
-    if groups is None:
-        return inner_folds(positive.astype(np.int64), N_FOLDS, generator)
-    n_folds = min(N_FOLDS, len(np.unique(groups)), int(np.bincount(positive).max()))
-    if n_folds < 2:
-        return []
-    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=int(generator.integers(2**31 - 1)))
-    everyone = np.arange(len(positive))
-    with warnings.catch_warnings():
-        # A class with fewer bags than folds leaves folds without it, which are dropped below where they matter.
-        warnings.filterwarnings("ignore", message="The least populated class")
-        folds = [np.isin(everyone, test) for _, test in splitter.split(everyone, positive, groups)]
-    return [test for test in folds if test.any() and 0 < positive[~test].sum() < (~test).sum()]
+    labels = positive.astype(np.int64)
+    return [test for _ in range(repeats) for test in inner_folds(labels, N_FOLDS, generator, groups)]

@@ -1,0 +1,73 @@
+"""What the rivals share that turn a bag into a vector and learn a linear classifier of vectors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.svm import LinearSVC
+
+from gmil.rivals.inner_folds import choose
+from gmil.rivals.tunable import TunableClassifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Booleans, Floats
+    from gmil.rivals.tunable import Training
+    from gmil.rivals.tuning import KernelSetting
+
+_MAX_ITER = 100_000
+
+
+class EmbeddedClassifier(TunableClassifier):
+    """A linear support vector machine on one vector per bag."""
+
+    C_: float
+    coef_: Floats
+    intercept_: Floats
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        return self._decisions(self._vectors(self._check_new(X)), self.coef_, self.intercept_)
+
+    @abstractmethod
+    def _vectors(self, bags: Bags) -> Floats:
+        """Return the vectors of new bags, (n_bags, n_columns)."""
+
+    def _machine(self, price: float, seed: int) -> Any:
+        return LinearSVC(C=price, max_iter=_MAX_ITER, random_state=seed)
+
+    def _fit_linear(
+        self,
+        training: Training,
+        embed: Callable[[float, Booleans], Floats],
+        gamma: float = 1.0,
+        factors: Sequence[float] = (1.0,),
+    ) -> tuple[float, Any]:
+        """Choose a width and a price and learn the weights; return the width and the machine.
+
+        ``embed(width, known)`` returns the vectors of all training bags, without columns that come from other bags
+        than those ``known``: no new bag has a column of its own.
+        """
+        labels, seed = training.labels, int(training.generator.integers(2**31 - 1))
+        folds = self._inner_folds(training)
+        settings = self._settings(gamma, factors, folds)
+
+        def decide(setting: KernelSetting, test: Booleans) -> Floats:
+            vectors = embed(setting.gamma, ~test)
+            machine = self._machine(setting.C, seed).fit(vectors[~test], labels[~test])
+            return np.asarray(machine.decision_function(vectors[test]))
+
+        width, self.C_ = choose(settings, labels, folds, decide)[0] if folds else settings[0]
+        machine = self._machine(self.C_, seed).fit(embed(width, np.ones(len(labels), dtype=bool)), labels)
+        self.coef_, self.intercept_ = machine.coef_.T.copy(), np.asarray(machine.intercept_)
+        return width, machine
