@@ -163,7 +163,7 @@ def test_leaving_one_out_is_fitting_without_it(data, n_references, n_citers):
 # ------------------------------------------------------------------ folds, classes, sparse bags
 
 
-@pytest.mark.parametrize("scale", [None, "l2"])
+@pytest.mark.parametrize("scale", [None, "l2", "minmax", "standard+l2"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_folds_that_share_distances_decide_as_folds_on_their_own(scale, n_classes, gaussian_bags):
     class OnItsOwn(CitationKNN):  # a subclass may do anything, so it shares nothing
@@ -178,7 +178,8 @@ def test_folds_that_share_distances_decide_as_folds_on_their_own(scale, n_classe
     assert_array_equal(shared.predictions, apart.predictions)
 
 
-def test_folds_share_one_matrix_of_distances(gaussian_bags, monkeypatch):
+@pytest.mark.parametrize(("scale", "n_matrices"), [(None, 1), ("l2", 1), ("minmax", 8)])
+def test_folds_and_settings_share_their_distances(scale, n_matrices, gaussian_bags, monkeypatch):
     calls = []
 
     def counted(*arguments):
@@ -186,8 +187,8 @@ def test_folds_share_one_matrix_of_distances(gaussian_bags, monkeypatch):
         return distances_within(*arguments)
 
     monkeypatch.setattr("gmil.rivals.citation.distances_within", counted)
-    cross_validate(CitationKNN(scale=None), *gaussian_bags(), cv=4, repeats=2, param_grid={"n_references": [1, 2]})
-    assert len(calls) == 1
+    cross_validate(CitationKNN(scale=scale), *gaussian_bags(), cv=4, repeats=2, param_grid={"n_references": [1, 2]})
+    assert len(calls) == n_matrices
 
 
 def test_shared_folds_report_progress_and_refuse_what_fit_refuses(gaussian_bags):

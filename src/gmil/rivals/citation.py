@@ -26,7 +26,7 @@ from gmil.rivals.scaled import ScaledClassifier
 from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -197,37 +197,44 @@ class CitationKNN(ScaledClassifier):
         np.fill_diagonal(votes, 0)
         return model._labels_of(model._count(votes, model.labels_))
 
-    # ---------------------------------------------------------------- folds that share their distances
+    # ---------------------------------------------------------------- folds and settings that share their distances
 
     def _shares_folds(self) -> bool:
-        """Tell whether all folds see the same distances: no scaling that depends on the training bags."""
-        return type(self) is CitationKNN and self.scale in (None, "l2")
+        return type(self) is CitationKNN
 
     @staticmethod
     def _decisions_of_folds(models: Sequence[CitationKNN], bags: Bags, y: NDArray[Any], training: Booleans) -> Floats:
         """Return decisions about the bags that do not train, (n_models, n_folds, n_problems, n_bags); NaN elsewhere.
 
-        ``training`` is (n_folds, n_bags). Models that measure distances alike share one matrix of them.
+        ``training`` is (n_folds, n_bags). Models that measure distances alike share them.
         """
         classes, labels = np.unique(y, return_inverse=True)
         found = np.full((len(models), len(training), 1 if len(classes) == 2 else len(classes), len(bags)), np.nan)
-        matrices: dict[Any, Floats] = {}
+        alike: dict[Any, list[int]] = {}
         for i, model in enumerate(models):
             model._validate_params()
             model.classes_ = classes
             model._check_classes()
-            key = (model.scale, model.distance, model.rank)
-            if key not in matrices:
-                matrices[key] = model._distances_of_all(bags)
-            for j, inside in enumerate(training):
-                decisions = model._decide_fold(matrices[key], labels, inside)
-                found[i, j][:, ~inside] = decisions if decisions.ndim == 1 else decisions.T
+            alike.setdefault((model.scale, model.distance, model.rank), []).append(i)
+        for numbers in alike.values():
+            distances = models[numbers[0]]._distances_in_folds(bags, training)
+            for j, (inside, within) in enumerate(zip(training, distances, strict=True)):
+                for i in numbers:
+                    decisions = models[i]._decide_fold(within, labels, inside)
+                    found[i, j][:, ~inside] = decisions if decisions.ndim == 1 else decisions.T
         return found
 
-    def _distances_of_all(self, bags: Bags) -> Floats:
-        instances = apply_scaling(bags.instances, fit_scaling(bags.instances, self.scale))
+    def _distances_in_folds(self, bags: Bags, training: Booleans) -> Iterator[Floats]:
+        """Yield the distances between all bags as every fold sees them: the scaling is that of its training bags."""
         backend = resolve(self.backend, self.n_jobs)
-        return distances_within(grouped(instances, bags.offsets), self.distance, self.rank, backend)
+        learnt = self.scale not in (None, "l2")
+        within: Floats | None = None
+        for inside in training:
+            if within is None or learnt:
+                scaling = fit_scaling(bags[inside].instances, self.scale)
+                instances = apply_scaling(bags.instances, scaling)
+                within = distances_within(grouped(instances, bags.offsets), self.distance, self.rank, backend)
+            yield within
 
     def _decide_fold(self, within: Floats, labels: Integers, inside: Booleans) -> Floats:
         radii = citing_radii(within[np.ix_(inside, inside)], self.n_citers)
