@@ -6,23 +6,39 @@ import itertools
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gmil.errors import SpecificationError
 from gmil.experiments.parsing import python_value
 
+_UNTUNED = "untuned"
+"""The table of ``grids.toml`` that says why methods have no grid."""
+
 
 @cache
-def _grids() -> dict[str, list[dict[str, list[Any]]]]:
+def _document() -> dict[str, Any]:
     text = files("gmil.experiments").joinpath("grids.toml").read_text(encoding="utf-8")
     return dict(python_value(tomllib.loads(text)))
+
+
+def _grids() -> dict[str, list[dict[str, list[Any]]]]:
+    return {name: blocks for name, blocks in _document().items() if name != _UNTUNED}
 
 
 def has_grid(method: str) -> bool:
     """Tell whether there is a grid for a method."""
     return method in _grids()
+
+
+def why_untuned(method: str) -> str | None:
+    """Return why a method has no grid; None where it has one, or is not known.
+
+    >>> why_untuned("gmil-cv")
+    'it is GMIL tuned inside the training bags'
+    """
+    return cast("dict[str, str]", _document()[_UNTUNED]).get(method)
 
 
 def settings_of(method: str, *, most: int, seed: int) -> list[dict[str, Any]]:

@@ -72,7 +72,8 @@ class Job:
         """How many times something is fitted: what progress counts."""
         if self.settings is None or self.inner_folds is None:
             return self.folds
-        return self.folds * (1 + len(self.settings) * self.inner_folds)
+        n_inner = len(self.settings) * self.inner_folds if len(self.settings) > 1 else 0
+        return self.folds * (1 + n_inner)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from gmil.errors import GmilError, listed
 from gmil.experiments.data import Dataset, load_datasets
 from gmil.experiments.execution import execute
-from gmil.experiments.grids import has_grid
+from gmil.experiments.grids import has_grid, why_untuned
 from gmil.experiments.jobs import Job, PlannedJob, expand, known_methods
 from gmil.experiments.parsing import load_spec
 from gmil.experiments.results import Results
@@ -123,7 +123,7 @@ def _missing(store: Store, plan: list[PlannedJob], retry_failed: bool) -> tuple[
 def _notes_on_methods(spec: Spec) -> list[str]:
     known = known_methods()
     absent = [m.label for m in spec.methods if m.name not in known]
-    gridless = [m.label for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
+    gridless = [m for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
     slow = [m.label for m in spec.methods if m.name in known and not m.columns]
     notes = []
     if slow:
@@ -131,7 +131,8 @@ def _notes_on_methods(spec: Spec) -> list[str]:
     if absent:
         notes.append(f"Not in this gmil, shown with published figures only: {listed(absent, most=30)}.")
     if gridless:
-        notes.append(f"Without a grid, so not tuned: {listed(gridless, most=30)}.")
+        reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
+        notes.append(f"Not tuned: {listed(reasons, most=30)}.")
     return notes
 
 

@@ -61,7 +61,9 @@ class Tuned(ClassifierMixin, BaseEstimator):
     def fit(self, X: Bags, y: Any) -> Self:
         """Choose a setting, then fit it on all training bags."""
         start = time.perf_counter()
-        self.best_params_ = dict(self.settings[int(np.argmax(self._accuracies(X, y)))])
+        # A single setting is taken as it is: a method that chooses by itself is told so by one.
+        best = int(np.argmax(self._accuracies(X, y))) if len(self.settings) > 1 else 0
+        self.best_params_ = dict(self.settings[best])
         self.tune_seconds_ = time.perf_counter() - start
         if self.on_choice is not None:
             self.on_choice(Choice(self.random_state, self.best_params_, self.tune_seconds_))
