@@ -28,7 +28,7 @@ def test_table1_lists_every_method_that_the_paper_prints():
 
 
 def test_table2_lists_every_method_that_the_paper_times():
-    assert {m.name for m in load_spec("table2").methods} == {row["method"] for row in published()["seconds"]}
+    assert {m.name for m in load_spec("table2").methods} >= {row["method"] for row in published()["seconds"]}
 
 
 @pytest.mark.parametrize(
