@@ -135,8 +135,13 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         return 1 - positive, positive
 
     def _check_positive_class(self) -> None:
-        """Refuse a ``pos_label`` that is no class; say which of two strings is taken as positive."""
+        """Refuse a ``pos_label`` that is no class, or one of many; say which of two strings is taken as positive."""
         pos_label, classes = getattr(self, "pos_label", None), self.classes_.tolist()
+        if len(classes) > 2:
+            if pos_label is not None:
+                msg = f"pos_label={pos_label!r} names the positive class of two, but y has {len(classes)} classes."
+                raise BagValidationError(msg)
+            return
         if pos_label is not None and pos_label not in classes:
             msg = f"pos_label={pos_label!r} is not a class of y; the classes are {classes}."
             raise BagValidationError(msg)

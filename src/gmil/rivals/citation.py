@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
 from gmil.engine import resolve
-from gmil.errors import BagValidationError
 from gmil.rivals.bag_distances import (
     DISTANCES,
     Grouped,
@@ -214,7 +213,7 @@ class CitationKNN(ScaledClassifier):
         for i, model in enumerate(models):
             model._validate_params()
             model.classes_ = classes
-            model._check_classes()
+            model._check_positive_class()
             alike.setdefault((model.scale, model.distance, model.rank), []).append(i)
         for numbers in alike.values():
             distances = models[numbers[0]]._distances_in_folds(bags, training)
@@ -246,19 +245,10 @@ class CitationKNN(ScaledClassifier):
     def _fit_distances(self, X: Any, y: Any) -> Floats:
         """Keep the training bags; return the distances between them."""
         bags, self.labels_ = self._check_training(X, y)
-        self._check_classes()
+        self._check_positive_class()
         training = grouped(self._fit_scaled(bags), bags.offsets)
         self.instances_, self.offsets_ = pack(training.instances), training.offsets
         return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))
-
-    def _check_classes(self) -> None:
-        if len(self.classes_) == 2:
-            self._check_positive_class()
-        elif self.pos_label is not None:
-            msg = (
-                f"pos_label={self.pos_label!r} names the positive class of two, but y has {len(self.classes_)} classes."
-            )
-            raise BagValidationError(msg)
 
     def _decide(self, queries: Grouped) -> Floats:
         training = Grouped(unpack(self.instances_, self.n_features_in_), self.offsets_)

@@ -130,12 +130,7 @@ class MILEnsemble(BagClassifier):
             Copies of a bag belong together in any case.
         """
         bags, labels = self._check_training(X, y)
-        if len(self.classes_) == 2:
-            self._check_positive_class()
-        elif self.pos_label is not None:
-            n_classes = len(self.classes_)
-            msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
-            raise BagValidationError(msg)
+        self._check_positive_class()
         generator = make_generator(self.random_state)
         draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
         seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()

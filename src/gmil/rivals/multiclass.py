@@ -25,13 +25,9 @@ class MulticlassClassifier(ScaledClassifier):
     def _check_classes(self, X: Any, y: Any) -> tuple[Bags, Integers]:
         """Return training bags and class numbers; of two classes the positive one is 1."""
         bags, labels = self._check_training(X, y)
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            self._check_positive_class()
+        self._check_positive_class()
+        if len(self.classes_) == 2:
             return bags, (labels == self._class_order()[1]).astype(np.int64)
-        if self.pos_label is not None:
-            msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
-            raise BagValidationError(msg)
         return bags, labels
 
     def _scaled(self, instances: Instances) -> Instances:
