@@ -70,8 +70,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], AbstractContextManager[Any]]] = {
     "Laplacian kernels alone": ({}, kernels("laplacian")),
     "Gaussian kernels alone": ({}, kernels("gaussian")),
     "the best view alone": ({}, stacking(best_alone)),
-    "the best five, averaged": ({}, stacking(best_five)),
-    "all views, averaged": ({}, stacking(equal_shares)),
+    "mean of the best five views": ({}, stacking(best_five)),
+    "mean of all views": ({}, stacking(equal_shares)),
     "linear vote": ({"vote": "linear"}, nullcontext()),
 }
 
