@@ -14,7 +14,16 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import AnnealedSVM, BagValidationError
 from gmil.engine import resolve
-from gmil.rivals.annealing_training import Annealing, assign, entropy, solve_expected, temperatures, train_annealed
+from gmil.rivals.annealing_training import (
+    Annealing,
+    assign,
+    entropy,
+    solve_expected,
+    temperatures,
+    train_annealed,
+    with_negatives,
+)
+from gmil.rivals.gram import Gram
 from gmil.rivals.svm_kernels import hinge
 
 BACKEND = resolve("auto", 1)
@@ -138,18 +147,20 @@ def test_hot_is_even_and_cold_is_decided(objective):
 def test_the_expected_machine_is_that_of_doubled_rows():
     rng = np.random.default_rng(0)
     gram, offsets, shares = rbf_gram(rng.normal(size=(7, 2))), np.array([0, 2, 4]), np.array([0.3, 0.9, 1.0, 0.0])
-    dual, intercept, _ = solve_expected(gram, offsets, shares, Annealing("labels", C=2.0))
+    how = Annealing("labels", C=2.0)
+    found = solve_expected(with_negatives(Gram(gram), offsets, how), offsets, shares, how)
     rows = np.array([0, 1, 2, 0, 1, 3, 4, 5, 6])
     positive, weights = np.arange(9) < 3, np.array([0.3, 0.9, 1, 0.7, 0.1, 1, 1, 1, 1])
     expected = SVC(C=2.0, kernel="precomputed").fit(gram[np.ix_(rows, rows)], positive, sample_weight=weights)
-    assert_allclose(gram @ dual + intercept, expected.decision_function(gram[:, rows]), atol=1e-3)
+    assert_allclose(found.values[:7], expected.decision_function(gram[:, rows]), atol=1e-3)
+    assert_array_equal(found.values[7:], found.values[:4])  # the negative selves
 
 
 @few
 @given(arranged(), st.sampled_from(OBJECTIVES), st.sampled_from([0.3, 10.0]))
 def test_the_objective_never_rises_at_one_temperature(case, objective, C):
     X, offsets = case
-    machine, course = train_annealed(rbf_gram(X), offsets, Annealing(objective, C), BACKEND)
+    machine, course = train_annealed(Gram(rbf_gram(X)), offsets, Annealing(objective, C), BACKEND)
     objectives = machine.objectives
     same = np.diff(course) == 0
     # The solver stops within 1e-3 of a margin, which costs that share of all slack at most.

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import PPMM, Bags, BagValidationError
 from gmil.engine import resolve
-from gmil.rivals import ppmm
+from gmil.rivals import ppmm, tuned
 from gmil.rivals.ppmm_kernels import (
     EXPONENTS,
     Patterns,
@@ -169,9 +169,9 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(gaussian_bag
         found.append([decide(settings[0], test) for test in folds[:1]])
         return settings[0], 0.0
 
-    monkeypatch.setattr(ppmm, "choose", spy)
+    monkeypatch.setattr(tuned, "choose", spy)
     test = np.arange(30) < 6
-    monkeypatch.setattr(ppmm, "tuning_folds", lambda *_, **__: [test])
+    monkeypatch.setattr(tuned, "tuning_folds", lambda *_, **__: [test])
     for labels in (y, np.where(test, 1 - y, y)):
         PPMM(tune=True, n_init=1, random_state=0).fit(bags, labels)
     assert_array_equal(found[0], found[1])

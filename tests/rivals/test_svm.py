@@ -16,6 +16,7 @@ import gmil
 from gmil import Bags, BagValidationError, InstanceSVM, WitnessSVM
 from gmil.engine import resolve
 from gmil.rivals import kernel_machine, svm_kernels
+from gmil.rivals.gram import Gram
 from gmil.rivals.svm_kernels import arrange, hinge
 from gmil.rivals.svm_training import (
     Assignments,
@@ -97,7 +98,7 @@ def test_the_first_witness_is_the_mean():
 @given(arranged(), st.sampled_from([0.1, 1.0, 30.0]))
 def test_the_objective_of_mi_svm_never_rises(case, C):
     X, offsets = case
-    machine = train_labels(rbf_gram(X), offsets, C, 30, BACKEND)
+    machine = train_labels(Gram(rbf_gram(X)), offsets, C, 30, BACKEND)
     assert_never_rises(machine.objectives, C * len(X))
 
 
@@ -105,7 +106,7 @@ def test_the_objective_of_mi_svm_never_rises(case, C):
 @given(arranged(), st.sampled_from([0.1, 1.0, 30.0]), st.booleans())
 def test_the_objective_of_mi_svm_with_witnesses_never_rises(case, C, balance):
     X, offsets = case
-    assert_never_rises(train_witnesses(rbf_gram(X), offsets, C, 30, balance, BACKEND).objectives, C * len(X))
+    assert_never_rises(train_witnesses(Gram(rbf_gram(X)), offsets, C, 30, balance, BACKEND).objectives, C * len(X))
     inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
     _, machine = train_linear_witnesses(inside, offsets, negatives, C, 30, balance, BACKEND)
     assert_never_rises(machine.objectives, C * len(X))
@@ -130,7 +131,7 @@ def test_every_positive_bag_keeps_a_positive_instance(gaussian_bags):
     arrangement = arrange(bags.offsets, y == 1, np.ones(len(y), dtype=bool))
     gram = rbf_gram(bags.instances[arrangement.rows])
     for rounds in range(1, 6):
-        machine = train_labels(gram, arrangement.offsets, 1.0, rounds, BACKEND)
+        machine = train_labels(Gram(gram), arrangement.offsets, 1.0, rounds, BACKEND)
         labels = relabel(gram @ machine.dual + machine.intercept, arrangement.offsets, BACKEND)
         assert np.logical_or.reduceat(labels[: arrangement.n_positive_rows], arrangement.offsets[:-1]).all()
 

@@ -8,14 +8,16 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.svm import SVC
 
-from gmil import InstanceSVM, WitnessSVM
+from gmil import AnnealedSVM, InstanceSVM, WitnessSVM
 from gmil.engine import resolve
-from gmil.rivals import kernel_machine, svm_kernels
+from gmil.rivals import kernel_machine, svm_kernels, tuned
 from gmil.rivals.bag_kernels import InstanceKernel
-from gmil.rivals.svm_kernels import arrange, expansion, first_maxima, kernel_columns, pair_values, solve_svm
-from gmil.rivals.tuning import KernelSetting, kernel_settings, tuning_folds
+from gmil.rivals.gram import Gram, solve_svm
+from gmil.rivals.svm_kernels import arrange, expansion, first_maxima, kernel_columns, pair_values
+from gmil.rivals.tuning import KernelSetting, kernel_settings, thinned_bags, tuning_folds
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=25, deadline=None)
@@ -63,6 +65,31 @@ def test_machines_are_those_of_scikit_learn(X):
     assert_allclose(gram @ dual + intercept, expected, atol=1e-9)
 
 
+@few
+@given(some_rows(), st.integers(0, 99))
+def test_rows_that_cost_nothing_take_no_part(X, seed):
+    rng = np.random.default_rng(seed)
+    gram, rows = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), rng.permutation(len(X))[: rng.integers(2, len(X) + 1)]
+    positive, costs = np.arange(len(rows)) % 2 == 0, rng.uniform(0.5, 3, size=len(rows))
+    part = Gram(gram, rows)
+    dual, intercept = part.solve(positive, costs)
+    copied, expected = solve_svm(gram[np.ix_(rows, rows)], positive, costs)
+    assert_allclose(part.products(dual) + intercept, gram[np.ix_(rows, rows)] @ copied + expected, atol=5e-3)
+    assert_allclose(part.everywhere(dual), gram[:, rows] @ dual, atol=1e-9)
+
+
+@few
+@given(some_rows(), st.integers(0, 99))
+def test_mixtures_of_rows_are_sums_of_images(X, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(X))[: rng.integers(1, len(X) + 1)]
+    mixtures = rng.uniform(size=(3, len(rows)))
+    found = Gram(X @ X.T, rows).with_mixtures(sp.csr_array(mixtures))
+    points = np.concatenate([X[rows], mixtures @ X[rows]])  # under the linear kernel a point is its image
+    assert_allclose(found.matrix, points @ points.T, atol=1e-9)
+    assert len(found) == len(rows) + 3
+
+
 def test_arranging_puts_positive_bags_first():
     found = arrange(np.array([0, 2, 3, 6, 7]), np.array([False, True, False, True]), np.array([True, True, True, True]))
     assert_array_equal(found.rows, [2, 6, 0, 1, 3, 4, 5])
@@ -92,10 +119,9 @@ def test_tuning_chooses_from_the_grid(model, gaussian_bags):
 def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaussian_bags):
     bags, y = gaussian_bags()
     test = np.arange(len(y)) < 8
-    base = pair_values(bags.instances, "rbf", BACKEND)
     found = []
     for positive in (y == 1, np.where(test, y == 0, y == 1)):
-        problem = kernel_machine._Problem(method, base, bags.offsets, positive, BACKEND)
+        problem = kernel_machine._Problem(method, bags.instances, bags.offsets, positive, BACKEND)
         found.append(problem.decide(KernelSetting(0.5, 10.0), test))
     assert_array_equal(found[0], found[1])
     alone = type(method)(gamma=0.5, scale=None).fit(bags[~test], y[~test]).decision_function(bags[test])
@@ -124,6 +150,30 @@ def test_folds_that_would_train_on_one_class_are_left_out():
     assert all(positive[~test].any() for test in folds)
 
 
+@few
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=8), st.integers(1, 60), st.integers(0, 99))
+def test_large_bags_are_thinned_to_a_common_size(sizes, most, seed):
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows = thinned_bags(offsets, most, np.random.default_rng(seed))
+    if sum(sizes) <= most:
+        assert rows is None
+        return
+    kept = np.diff(np.searchsorted(rows, offsets))
+    assert (np.diff(rows) > 0).all()
+    assert_array_equal(kept, np.minimum(sizes, kept.max()))
+    assert kept.sum() <= max(most, len(sizes))
+    assert np.minimum(sizes, kept.max() + 1).sum() > most  # no larger common size would do
+
+
+@pytest.mark.parametrize("model", [InstanceSVM(), WitnessSVM(), AnnealedSVM("labels", cooling=4.0)], ids=repr)
+def test_the_chosen_setting_is_fitted_on_all_instances(model, gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags()
+    monkeypatch.setattr(kernel_machine, "MOST_INSTANCES", 2 * len(bags))
+    tuned_model = clone(model).set_params(tune=True, gamma=0.5, random_state=0).fit(bags, y)
+    alone = model.set_params(C=tuned_model.C_, gamma=tuned_model.gamma_).fit(bags, y)
+    assert_array_equal(tuned_model.decision_function(bags), alone.decision_function(bags))
+
+
 def test_tuning_without_folds_takes_the_defaults(gaussian_bags):
     bags, _ = gaussian_bags(n_bags=4)
     model = WitnessSVM(tune=True, gamma=0.25).fit(bags, [1, 0, 0, 0])
@@ -132,7 +182,7 @@ def test_tuning_without_folds_takes_the_defaults(gaussian_bags):
 
 def test_groups_reach_the_folds(gaussian_bags, monkeypatch):
     seen = []
-    monkeypatch.setattr(kernel_machine, "tuning_folds", lambda *args: seen.append(args[1]) or [])
+    monkeypatch.setattr(tuned, "tuning_folds", lambda *args: seen.append(args[1]) or [])
     bags, y = gaussian_bags(n_bags=4)
     WitnessSVM(tune=True).fit(bags, y, groups=["a", "b", "b", "a"])
     assert_array_equal(seen[0], [0, 1, 1, 0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,7 +14,8 @@ from gmil.rivals.tuning import KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Integers
+    from gmil.rivals.gram import Gram
     from gmil.rivals.svm_kernels import Machine
 
 
@@ -103,7 +104,6 @@ class AnnealedSVM(KernelMachine):
         "balance": ["boolean"],
         "positive_share": [Interval(Real, 0, 1, closed="right")],
         "cooling": [Interval(Real, 1, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -123,25 +123,27 @@ class AnnealedSVM(KernelMachine):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            max_iter=max_iter,
+            scale=scale,
+            tune=tune,
+            pos_label=pos_label,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.objective = objective
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
         self.balance = balance
         self.positive_share = positive_share
         self.cooling = cooling
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _settings(self, gamma: float) -> list[KernelSetting]:
         # A fit solves many machines already: C matters most, the width stays.
         return kernel_settings(gamma, widths=[1.0])
 
-    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
         annealing = Annealing(self.objective, C, self.balance, self.positive_share, self.cooling, self.max_iter)
         machine, self.temperatures_ = train_annealed(gram, offsets, annealing, backend)
         return machine

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import entr, expit
 
-from gmil.rivals.svm_kernels import Machine, first_maxima, hinge, solve_svm, svm_objective
-from gmil.rivals.svm_training import Assignments, relabel, witness_costs
+from gmil.rivals.svm_kernels import Machine, first_maxima, hinge, svm_objective
+from gmil.rivals.svm_training import Assignments, one_of_each, relabel, witness_costs
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Integers
+    from gmil.rivals.gram import Gram
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 10.0, 1e-2
 """Times C: from where all assignments are alike to where they are all but decided."""
@@ -56,89 +57,93 @@ def temperatures(annealing: Annealing) -> list[float]:
     return [*found, 0.0]
 
 
-def train_annealed(gram: Floats, offsets: Integers, annealing: Annealing, backend: Backend) -> tuple[Machine, Floats]:
+def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend: Backend) -> tuple[Machine, Floats]:
     """Train from hot to cold; return the machine and the temperature of every machine on the way.
 
     The objective is that of the machine, expected over the assignments, less the temperature times their entropy. At
     one temperature it never rises; the next, lower temperature raises it.
     """
-    steps: list[_Step] = []
-    values = _first_values(gram, offsets, annealing)
+    steps: list[tuple[float, float]] = []
+    doubled = with_negatives(gram, offsets, annealing)
+    values = _first_values(doubled, offsets, annealing)
     for temperature in temperatures(annealing):
         shares = assign(values, offsets, annealing, temperature, backend)
         met, reason = Assignments(shares), "iterations"
         for _ in range(annealing.max_iter if temperature else _HARD_ROUNDS):
-            steps.append(_take_step(gram, offsets, shares, temperature, annealing))
-            values = gram @ steps[-1].dual + steps[-1].intercept
-            before, shares = shares, assign(values, offsets, annealing, temperature, backend)
+            found = solve_expected(doubled, offsets, shares, annealing)
+            steps.append((found.energy - temperature * entropy(shares, annealing.objective), temperature))
+            before, shares = shares, assign(found.values, offsets, annealing, temperature, backend)
             stop = met.stop_reason(shares)
             if stop is not None or (temperature and np.abs(shares - before).max() < _SETTLED):
                 reason = stop or reason
                 break
-    objectives, course = np.array([[step.objective, step.temperature] for step in steps]).T
-    return Machine(steps[-1].dual, steps[-1].intercept, objectives, reason), course
+        values = found.values
+    objectives, course = np.array(steps).T
+    return Machine(_undoubled(found.dual, len(gram)), found.intercept, objectives, reason), course
 
 
-def _first_values(gram: Floats, offsets: Integers, annealing: Annealing) -> Floats:
+def _first_values(doubled: Gram, offsets: Integers, annealing: Annealing) -> Floats:
     """Return the decision values to begin with: none for witnesses, those of the machine on bag labels for labels.
 
     Labels that begin even, half positive and half negative, would be outvoted by the negative bags for good.
     """
     if annealing.objective == "witness":
-        return np.zeros(len(gram))
-    dual, intercept, _ = solve_expected(gram, offsets, np.ones(int(offsets[-1])), annealing)
-    return gram @ dual + intercept
+        return np.zeros(len(doubled))
+    return solve_expected(doubled, offsets, np.ones(int(offsets[-1])), annealing).values
 
 
-class _Step(NamedTuple):
-    """One machine on the way."""
+class Expected(NamedTuple):
+    """A machine under probabilities."""
 
     dual: Floats
     intercept: float
-    objective: float
-    temperature: float
+    values: Floats  # the decision values of all rows
+    energy: float  # half the squared norm plus the expected cost of all slacks
 
 
-def _take_step(gram: Floats, offsets: Integers, shares: Floats, temperature: float, annealing: Annealing) -> _Step:
-    dual, intercept, energy = solve_expected(gram, offsets, shares, annealing)
-    return _Step(dual, intercept, energy - temperature * entropy(shares, annealing.objective), temperature)
+def with_negatives(gram: Gram, offsets: Integers, annealing: Annealing) -> Gram:
+    """Return the rows and, where labels are sought, those of positive bags once more at the end, as negative ones."""
+    if annealing.objective == "witness":
+        return gram
+    return gram.with_mixtures(one_of_each(np.arange(offsets[-1]), len(gram)))
 
 
-def solve_expected(
-    gram: Floats, offsets: Integers, shares: Floats, annealing: Annealing
-) -> tuple[Floats, float, float]:
-    """Return dual coefficients, intercept and objective of the machine under probabilities of being positive.
+def _undoubled(dual: Floats, n_rows: int) -> Floats:
+    """Return the coefficients of the rows, with those of their second selves added."""
+    once = dual[:n_rows].copy()
+    once[: len(dual) - n_rows] += dual[n_rows:]
+    return once
+
+
+def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: Annealing) -> Expected:
+    """Return the machine under probabilities of being positive.
 
     Parameters
     ----------
-    gram : (n_rows, n_rows)
+    doubled : Gram
+        Rows as `with_negatives` arranges them.
     offsets : (n_positive_bags + 1,)
     shares : (offsets[-1],)
         How positive every row of a positive bag is. With the objective "witness" the rest of it is ignored, else it
         is negative.
     annealing : Annealing
     """
-    n_inside = int(offsets[-1])
-    outside = np.arange(n_inside, len(gram))
-    costs = witness_costs(len(offsets) - 1, len(outside), annealing.C, annealing.balance)[-1]
-    as_positive, as_negative = np.flatnonzero(shares > _NO_WEIGHT), np.empty(0, dtype=np.int64)
-    if annealing.objective != "witness":
-        costs, as_negative = annealing.C, np.flatnonzero(shares < 1 - _NO_WEIGHT)
-    rows = np.concatenate([as_positive, as_negative, outside])
-    positive = np.arange(len(rows)) < len(as_positive)
-    weights = np.concatenate(
-        [
-            annealing.C * shares[as_positive],
-            annealing.C * (1 - shares[as_negative]),
-            np.full(len(outside), costs),
-        ]
-    )
-    every_row_once = len(rows) == len(gram) and len(as_negative) == 0
-    by_row, intercept = solve_svm(gram if every_row_once else gram[np.ix_(rows, rows)], positive, weights)
-    dual = np.bincount(rows, by_row, minlength=len(gram)).astype(float, copy=False)
-    products = gram @ dual
-    energy = svm_objective(float(dual @ products), (products + intercept)[rows], positive, weights)
-    return dual, intercept, energy
+    n_inside, C = int(offsets[-1]), annealing.C
+    positive = np.arange(len(doubled)) < n_inside
+    if annealing.objective == "witness":
+        outside = witness_costs(len(offsets) - 1, len(doubled) - n_inside, C, annealing.balance)[len(offsets) - 1 :]
+        costs = np.concatenate([_weights(shares, C), outside])
+    else:
+        outside = np.full(len(doubled) - 2 * n_inside, C)
+        costs = np.concatenate([_weights(shares, C), outside, _weights(1 - shares, C)])
+    dual, intercept = doubled.solve(positive, costs)
+    products = doubled.products(dual)
+    energy = svm_objective(float(dual @ products), products + intercept, positive, costs)
+    return Expected(dual, intercept, products + intercept, energy)
+
+
+def _weights(shares: Floats, C: float) -> Floats:
+    return C * np.where(shares > _NO_WEIGHT, shares, 0)
 
 
 # -------------------------------------------------------------------------------- assignments

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
-from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
+from gmil.rivals.gram import solve_svm
 from gmil.rivals.graph_training import (
     Points,
     all_nodes,
@@ -24,22 +22,21 @@ from gmil.rivals.graph_training import (
     own_rbf_sums,
     rbf_sums,
 )
-from gmil.rivals.inner_folds import choose
-from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
-from gmil.rivals.svm_kernels import as_double, expansion, rows_of, solve_svm
-from gmil.rivals.tuning import WIDTHS, KernelSetting, check_groups, kernel_settings, tuning_folds
-from gmil.scaling import SCALINGS
+from gmil.rivals.svm_kernels import as_double, expansion, rows_of
+from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, TunedClassifier
+from gmil.rivals.tuning import WIDTHS, KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.tuned import Training
 
 _log = logging.getLogger(__name__)
 
 
 @register(method="mi-graph", variants={"mi-graph-explicit": {"graphs": "explicit"}})
-class GraphKernelSVM(BinaryClassifier):
+class GraphKernelSVM(TunedClassifier):
     """miGraph and MIGraph: a support vector machine on a kernel between the graphs of bags (Zhou, Sun and Li).
 
     Two instances of a bag are neighbours where they are nearer than the mean of all its pairs. miGraph
@@ -113,16 +110,12 @@ class GraphKernelSVM(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TunedClassifier._parameter_constraints,
         "graphs": [StrOptions({"implicit", "explicit"})],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "edge_gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "max_edges": [Interval(Integral, 1, None, closed="left"), None],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "tune": ["boolean"],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        "C": [ABOVE_ZERO],
+        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "edge_gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "max_edges": [AT_LEAST_ONE, None],
     }
 
     def __init__(
@@ -150,25 +143,9 @@ class GraphKernelSVM(BinaryClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        group_numbers = check_groups(groups, len(bags))
-        generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
-        instances = as_double(self._fit_scaled(bags))
-        folds = tuning_folds(positive, group_numbers, generator, repeats=2) if self.tune else []
-        nodes, edges, self.n_thinned_bags_ = self._graphs(instances, bags.offsets, backend)
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        bags, generator = training.bags, training.generator
+        nodes, edges, self.n_thinned_bags_ = self._graphs(as_double(self._fit_scaled(bags)), bags.offsets, backend)
         gamma = self._width(self.gamma, nodes, backend, generator)
         self.edge_gamma_ = self._width(self.edge_gamma, edges, backend, generator)
         if self.n_thinned_bags_:
@@ -178,13 +155,11 @@ class GraphKernelSVM(BinaryClassifier):
                 len(bags),
                 self.max_edges,
             )
-        gammas = [gamma * width for width in WIDTHS] if folds else [gamma]
+        gammas = [gamma * width for width in WIDTHS] if training.folds else [gamma]
         sums = rbf_sums(nodes, nodes, gammas, backend) + rbf_sums(edges, edges, [self.edge_gamma_], backend)
         kernels = dict(zip(gammas, sums, strict=True))
-        setting = self._choose(kernels, gamma, positive, folds)
-        self.gamma_, self.C_ = setting
-        self._fit_machine(kernels[self.gamma_], positive, nodes, edges)
-        return self
+        self.gamma_, self.C_ = self._choose(kernels, gamma, training)
+        self._fit_machine(kernels[self.gamma_], training.positive, nodes, edges)
 
     def _graphs(self, instances: Instances, offsets: Integers, backend: Backend) -> tuple[Points, Points, int]:
         """Return the nodes and the edges of bags, and how many bags have more edges than were taken."""
@@ -199,18 +174,13 @@ class GraphKernelSVM(BinaryClassifier):
             return gamma
         return median_gamma(points.features, backend, generator) if points.features.shape[0] else 1.0
 
-    def _choose(
-        self, kernels: dict[float, Floats], gamma: float, positive: Booleans, folds: list[Booleans]
-    ) -> KernelSetting:
-        if not folds:
-            return KernelSetting(gamma, self.C)
-
+    def _choose(self, kernels: dict[float, Floats], gamma: float, training: Training) -> KernelSetting:
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
             kernel = normalized(kernels[setting.gamma])
-            dual, intercept = self._solve(kernel[np.ix_(~test, ~test)], positive[~test], setting.C)
+            dual, intercept = self._solve(kernel[np.ix_(~test, ~test)], training.positive[~test], setting.C)
             return np.asarray(kernel[np.ix_(test, ~test)] @ dual + intercept)
 
-        return choose(kernel_settings(gamma), positive.astype(np.int64), folds, decide)[0]
+        return training.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
 
     def _solve(self, kernel: Floats, positive: Booleans, C: float) -> tuple[Floats, float]:
         return solve_svm(kernel, positive, np.full(len(kernel), C))

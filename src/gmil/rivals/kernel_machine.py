@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
-from gmil.rivals.inner_folds import choose
-from gmil.rivals.scaled import BinaryClassifier
+from gmil.rivals.gram import Gram
 from gmil.rivals.sparse_parts import from_parts, to_parts
-from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, as_double, expansion, pair_values, rows_of
-from gmil.rivals.tuning import KernelSetting, check_groups, kernel_settings, tuning_folds
-from gmil.scaling import SCALINGS
+from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
+from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, Training, TunedClassifier
+from gmil.rivals.tuning import MOST_INSTANCES, KernelSetting, kernel_settings, thinned_bags
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 
-class InstanceFunction(BinaryClassifier):
+class InstanceFunction(TunedClassifier):
     """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f."""
 
     kernel: str
-    n_jobs: int | None
     gamma_: float
     support_instances_: Any
     dual_coef_: Floats
@@ -75,65 +70,57 @@ class InstanceFunction(BinaryClassifier):
 
 
 class KernelMachine(InstanceFunction):
-    """A method that trains support vector machines on slices of one Gram matrix, until something settles."""
-
-    C: float
-    gamma: float | str
-    max_iter: int
-    tune: bool
-    random_state: Any
-    _tuning_rounds: ClassVar[int] = 2
+    """A method that trains support vector machines on parts of one Gram matrix, until something settles."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        **TunedClassifier._parameter_constraints,
+        "C": [ABOVE_ZERO],
         "kernel": [StrOptions({"rbf", "linear"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "tune": ["boolean"],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "max_iter": [AT_LEAST_ONE],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        group_numbers = check_groups(groups, len(bags))
-        generator = make_generator(self.random_state)
-        instances = self._fit_scaled(bags)
-        folds = tuning_folds(positive, group_numbers, generator, self._tuning_rounds) if self.tune else []
-        self._fit_machine(instances, bags.offsets, positive, folds, generator)
-        return self
-
-    def _fit_machine(
+    def __init__(
         self,
-        instances: Instances,
-        offsets: Integers,
-        positive: Booleans,
-        folds: list[Booleans],
-        generator: np.random.Generator,
+        C: float = 10.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        max_iter: int = 50,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
     ) -> None:
-        backend, instances = resolve("auto", self.n_jobs), as_double(instances)
-        gamma = median_gamma(instances, backend, generator) if isinstance(self.gamma, str) else self.gamma
-        base = pair_values(instances, self.kernel, backend)
-        problem = _Problem(self, base, offsets, positive, backend, one_setting=not folds)
-        setting = KernelSetting(gamma, self.C)
-        if folds:
-            setting, _ = choose(self._settings(gamma), positive.astype(np.int64), folds, problem.decide)
-        self.gamma_, self.C_ = setting
-        arrangement, machine = problem.train(setting, np.ones(len(positive), dtype=bool))
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        self._fit_machine(self._fit_scaled(training.bags), training.bags.offsets, training, backend)
+
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+        instances, positive = as_double(instances), training.positive
+        gamma = median_gamma(instances, backend, training.generator) if isinstance(self.gamma, str) else self.gamma
+        untuned = KernelSetting(gamma, self.C)
+        problem, rows = None, None
+        if training.folds:
+            rows = thinned_bags(offsets, MOST_INSTANCES, training.generator)
+            few, cuts = (instances, offsets) if rows is None else (instances[rows], np.searchsorted(rows, offsets))
+            problem = _Problem(self, few, cuts, positive, backend)
+            self.gamma_, self.C_ = training.choose(self._settings(gamma), untuned, problem.decide)
+        else:
+            self.gamma_, self.C_ = untuned
+        if problem is None or rows is not None:
+            problem = _Problem(self, instances, offsets, positive, backend, one_setting=True)
+        arrangement, machine = problem.train(KernelSetting(self.gamma_, self.C_), np.ones(len(positive), dtype=bool))
         self._keep_support(machine.dual, instances[arrangement.rows])
         self._keep_course(machine)
 
@@ -145,48 +132,45 @@ class KernelMachine(InstanceFunction):
         return kernel_settings(gamma, self.kernel)
 
     @abstractmethod
-    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
-        """Train on a Gram matrix of rows arranged as `Arrangement` says, with its offsets."""
+    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
+        """Train on rows arranged as `Arrangement` says, with its offsets."""
 
 
 class _Problem:
-    """Training bags as one matrix of pairs, from which every setting and every inner fold takes its slice."""
+    """Training bags as one matrix of kernel values, of which every setting and every inner fold takes its part."""
 
     def __init__(
         self,
         method: KernelMachine,
-        base: Floats,
+        instances: Instances,
         offsets: Integers,
         positive: Booleans,
         backend: Backend,
         *,
         one_setting: bool = False,
     ) -> None:
-        self.method, self.base, self.offsets, self.positive, self.backend = method, base, offsets, positive, backend
-        self.gram_gamma: float | None = None
-        # With one setting only, the Gram matrix may be written over what it is made of: both are large.
-        self.gram = base if one_setting or method.kernel == "linear" else np.empty_like(base)
+        self.method, self.offsets, self.positive, self.backend = method, offsets, positive, backend
+        self.pairs = pair_values(instances, method.kernel, backend)
+        self.gamma: float | None = None
+        # With one setting only, the kernel may be written over what it is made of: both are large.
+        self.kernel = self.pairs if one_setting or method.kernel == "linear" else np.empty_like(self.pairs)
 
     def train(self, setting: KernelSetting, chosen: Booleans) -> tuple[Arrangement, Machine]:
         """Train on the chosen bags."""
         arrangement = arrange(self.offsets, self.positive, chosen)
-        gram = self._gram(setting.gamma)[np.ix_(arrangement.rows, arrangement.rows)]
+        gram = Gram(self._kernel(setting.gamma), arrangement.rows)
         return arrangement, self.method._train(gram, arrangement.offsets, setting.C, self.backend)
 
     def decide(self, setting: KernelSetting, test: Booleans) -> Floats:
         """Train on the bags outside ``test`` and return the decisions of those inside."""
         arrangement, machine = self.train(setting, ~test)
-        used = np.flatnonzero(machine.dual)
-        rows = rows_of(self.offsets, np.flatnonzero(test))
-        values = self._gram(setting.gamma)[np.ix_(rows, arrangement.rows[used])] @ machine.dual[used]
-        cuts = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[test])])
+        rows, cuts = chosen_rows(self.offsets, test)
+        values = Gram(self.kernel, arrangement.rows).everywhere(machine.dual)[rows]
         return self.backend.bag_max(values + machine.intercept, cuts)
 
-    def _gram(self, gamma: float) -> Floats:
-        """Return the Gram matrix; the last one is kept, for settings with one gamma follow each other."""
-        if self.method.kernel == "linear":
-            return self.base
-        if self.gram_gamma != gamma:
-            InstanceKernel("rbf", gamma).of(self.base, self.gram)
-            self.gram_gamma = gamma
-        return self.gram
+    def _kernel(self, gamma: float) -> Floats:
+        """Return the kernel values; the last ones are kept, for settings with one gamma follow each other."""
+        if self.method.kernel != "linear" and self.gamma != gamma:
+            InstanceKernel("rbf", gamma).of(self.pairs, self.kernel)
+            self.gamma = gamma
+        return self.kernel

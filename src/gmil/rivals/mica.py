@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
-from gmil.classifiers.settings import make_generator
-from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
-from gmil.rivals.inner_folds import choose
 from gmil.rivals.kernel_machine import InstanceFunction
 from gmil.rivals.mica_training import Plane, train_mica
-from gmil.rivals.svm_kernels import arrange, as_double, kernel_columns, rows_of
-from gmil.rivals.tuning import check_groups, tuning_folds
-from gmil.scaling import SCALINGS
+from gmil.rivals.svm_kernels import arrange, as_double, chosen_rows, kernel_columns
+from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.tuned import Training
 
 NUS = (1.0, 10.0, 100.0, 1000.0)
 """What ``tune=True`` chooses nu from."""
@@ -105,18 +101,15 @@ class MICA(InstanceFunction):
     1.0
     """
 
+    _tuning_rounds: ClassVar[int] = 1
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "nu": [Interval(Real, 0, None, closed="neither")],
+        **InstanceFunction._parameter_constraints,
+        "nu": [ABOVE_ZERO],
         "kernel": [StrOptions({"linear", "rbf"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "n_basis": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "n_basis": [AT_LEAST_ONE],
+        "max_iter": [AT_LEAST_ONE],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "tune": ["boolean"],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -146,40 +139,22 @@ class MICA(InstanceFunction):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        group_numbers = check_groups(groups, len(bags))
-        generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
-        instances = as_double(self._fit_scaled(bags))
-        folds = tuning_folds(positive, group_numbers, generator) if self.tune else []
-        features, basis = self._features(instances, backend, generator)
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        offsets = training.bags.offsets
+        instances = as_double(self._fit_scaled(training.bags))
+        features, basis = self._features(instances, backend, training.generator)
 
         def train(nu: float, chosen: Booleans) -> Plane:
-            rows, offsets = arrange(bags.offsets, positive, chosen)
-            return train_mica(features[rows], offsets, nu, self.max_iter, self.tol, backend)
+            arrangement = arrange(offsets, training.positive, chosen)
+            return train_mica(features[arrangement.rows], arrangement.offsets, nu, self.max_iter, self.tol, backend)
 
         def decide(nu: float, test: Booleans) -> Floats:
             plane = train(nu, ~test)
-            cuts = np.concatenate([[0], np.cumsum(bags.sizes[test])])
-            scores = np.asarray(features[rows_of(bags.offsets, np.flatnonzero(test))] @ plane.weights)
-            return backend.bag_max(scores - plane.threshold, cuts)
+            rows, cuts = chosen_rows(offsets, test)
+            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
 
-        self.nu_ = choose(NUS, positive.astype(np.int64), folds, decide)[0] if folds else self.nu
-        plane = train(self.nu_, np.ones(len(bags), dtype=bool))
-        self._keep_plane(plane, basis, instances)
-        return self
+        self.nu_ = training.choose(NUS, self.nu, decide)
+        self._keep_plane(train(self.nu_, np.ones(len(training.bags), dtype=bool)), basis, instances)
 
     def _features(
         self, instances: Instances, backend: Backend, generator: np.random.Generator

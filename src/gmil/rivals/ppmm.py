@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
-from gmil.classifiers.settings import make_generator, sample_rows
+from gmil.classifiers.settings import sample_rows
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
-from gmil.rivals.inner_folds import choose
+from gmil.rivals.gram import solve_svm
 from gmil.rivals.ppmm_kernels import (
     EXPONENTS,
     Adapted,
@@ -26,15 +24,15 @@ from gmil.rivals.ppmm_kernels import (
     fit_mixture,
     powered,
 )
-from gmil.rivals.scaled import BinaryClassifier
-from gmil.rivals.svm_kernels import as_double, solve_svm
-from gmil.rivals.tuning import COSTS, check_groups, tuning_folds
+from gmil.rivals.svm_kernels import as_double
+from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, TunedClassifier
+from gmil.rivals.tuning import COSTS
 from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
-    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.rivals.tuned import Training
 
 _SIZES = (100, 30)
 """What ``tune=True`` chooses the number of patterns from."""
@@ -56,7 +54,7 @@ class _Setting(NamedTuple):
 
 
 @register(method="ppmm")
-class PPMM(BinaryClassifier):
+class PPMM(TunedClassifier):
     """PPMM kernel: bags are compositions of patterns, compared by a kernel with an exponent (Wang, Yang and Zha).
 
     Instances are clustered into patterns, and a bag becomes the shares of the patterns in it. The kernel between two
@@ -136,19 +134,16 @@ class PPMM(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_patterns": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        **TunedClassifier._parameter_constraints,
+        "n_patterns": [AT_LEAST_ONE, StrOptions({"auto"})],
         "codebook": [StrOptions({"kmeans", "gmm"})],
         "assignment": [StrOptions({"soft", "hard"})],
-        "softness": [Interval(Real, 0, None, closed="neither")],
-        "exponent": [Interval(Real, 0, None, closed="neither"), StrOptions({"aligned"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
+        "softness": [ABOVE_ZERO],
+        "exponent": [ABOVE_ZERO, StrOptions({"aligned"})],
+        "n_init": [AT_LEAST_ONE],
+        "C": [ABOVE_ZERO],
+        "sample_size": [AT_LEAST_ONE, None],
         "scale": [StrOptions({"auto", *SCALINGS}), None],
-        "tune": ["boolean"],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -182,46 +177,25 @@ class PPMM(BinaryClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        group_numbers = check_groups(groups, len(bags))
-        generator, backend = make_generator(self.random_state), resolve("auto", self.n_jobs)
-        folds = tuning_folds(positive, group_numbers, generator, repeats=2) if self.tune else []
-        settings = self._settings(bags.n_instances, tuned=bool(folds))
-        books = self._books(bags, positive, settings, backend, generator)
-        setting = self._choose(settings, books, positive, folds)
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        settings = self._settings(training.bags.n_instances, tuned=bool(training.folds))
+        books = self._books(training, settings, backend)
+        setting = self._choose(settings, books, training)
         chosen = books[setting.book]
-        shares = chosen.shares[setting.assignment]
-        adapted, self.pattern_weights_, self.intercept_ = self._machine(shares, positive, setting.C)
+        adapted, self.pattern_weights_, self.intercept_ = self._machine(
+            chosen.shares[setting.assignment], training.positive, setting.C
+        )
         self.scale_shift_, self.scale_divisor_ = chosen.scaling.shift, chosen.scaling.divisor
         self.scale_, self.assignment_, self.C_ = setting.scale, setting.assignment, setting.C
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
-        patterns = chosen.patterns[adapted.restart]
-        self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = patterns
-        return self
+        self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = chosen.patterns[adapted.restart]
 
     def _books(
-        self,
-        bags: Bags,
-        positive: Booleans,
-        settings: list[_Setting],
-        backend: Backend,
-        generator: np.random.Generator,
+        self, training: Training, settings: list[_Setting], backend: Backend
     ) -> dict[tuple[str | None, int], Book]:
         """Return the clusterings that the settings need, with the shares of their patterns in every bag."""
-        rows = sample_rows(bags, positive.astype(np.int64), self.sample_size, "uniform", generator)
+        bags, generator = training.bags, training.generator
+        rows = sample_rows(bags, training.positive.astype(np.int64), self.sample_size, "uniform", generator)
         assignments = dict.fromkeys(setting.assignment for setting in settings)
         found = {}
         for scale, size in dict.fromkeys(setting.book for setting in settings):
@@ -250,18 +224,14 @@ class PPMM(BinaryClassifier):
         return [_Setting(scales[0], size, self.assignment, self.C)]
 
     def _choose(
-        self,
-        settings: list[_Setting],
-        books: dict[tuple[str | None, int], Book],
-        positive: Booleans,
-        folds: list[Booleans],
+        self, settings: list[_Setting], books: dict[tuple[str | None, int], Book], training: Training
     ) -> _Setting:
         def decide(setting: _Setting, test: Booleans) -> Floats:
             shares = books[setting.book].shares[setting.assignment]
-            adapted, weights, intercept = self._machine([h[~test] for h in shares], positive[~test], setting.C)
+            adapted, weights, intercept = self._machine([h[~test] for h in shares], training.positive[~test], setting.C)
             return np.asarray(powered(shares[adapted.restart][test], adapted.exponent) @ weights + intercept)
 
-        return choose(settings, positive.astype(np.int64), folds, decide)[0] if folds else settings[0]
+        return training.choose(settings, settings[0], decide)
 
     def _fit_patterns(
         self, instances: Instances, size: int, backend: Backend, generator: np.random.Generator

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
-from gmil.engine import resolve
 from gmil.errors import BagValidationError
-from gmil.rivals.inner_folds import choose
 from gmil.rivals.kernel_machine import KernelMachine
-from gmil.rivals.svm_kernels import Machine, arrange, rows_of
+from gmil.rivals.svm_kernels import Machine, arrange, chosen_rows
 from gmil.rivals.svm_training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses
+from gmil.rivals.tuned import AT_LEAST_ONE
 from gmil.rivals.tuning import COSTS
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.gram import Gram
+    from gmil.rivals.tuned import Training
 
 
 @register(method="mi-svm-instance")
@@ -92,30 +92,7 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        max_iter: int = 50,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
         return train_labels(gram, offsets, C, self.max_iter, backend)
 
 
@@ -202,7 +179,7 @@ class WitnessSVM(KernelMachine):
         **KernelMachine._parameter_constraints,
         "balance": ["boolean"],
         "solver": [StrOptions({"libsvm", "liblinear"})],
-        "max_negatives": [Interval(Integral, 1, None, closed="left"), None],
+        "max_negatives": [AT_LEAST_ONE, None],
     }
 
     def __init__(
@@ -221,46 +198,39 @@ class WitnessSVM(KernelMachine):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            max_iter=max_iter,
+            scale=scale,
+            tune=tune,
+            pos_label=pos_label,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
         self.balance = balance
         self.solver = solver
         self.max_negatives = max_negatives
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
-    def _train(self, gram: Floats, offsets: Integers, C: float, backend: Backend) -> Machine:
+    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
         return train_witnesses(gram, offsets, C, self.max_iter, self.balance, backend)
 
-    def _fit_machine(
-        self,
-        instances: Instances,
-        offsets: Integers,
-        positive: Booleans,
-        folds: list[Booleans],
-        generator: np.random.Generator,
-    ) -> None:
-        rows = thinned_rows(offsets, positive, self.max_negatives, generator)
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+        rows = thinned_rows(offsets, training.positive, self.max_negatives, training.generator)
         if rows is not None:
             instances, offsets = instances[rows], np.searchsorted(rows, offsets)
         if self.solver == "libsvm":
-            super()._fit_machine(instances, offsets, positive, folds, generator)
+            super()._fit_machine(instances, offsets, training, backend)
             return
         if self.kernel != "linear":
             msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
             raise BagValidationError(msg)
-        self._fit_linear(instances, offsets, positive, folds)
+        self._fit_linear(instances, offsets, training, backend)
 
-    def _fit_linear(self, instances: Instances, offsets: Integers, positive: Booleans, folds: list[Booleans]) -> None:
-        backend = resolve("auto", self.n_jobs)
-
+    def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
         def train(C: float, chosen: Booleans) -> tuple[Floats, Machine]:
-            arrangement = arrange(offsets, positive, chosen)
+            arrangement = arrange(offsets, training.positive, chosen)
             candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
             return train_linear_witnesses(
                 instances[candidates],
@@ -274,12 +244,11 @@ class WitnessSVM(KernelMachine):
 
         def decide(C: float, test: Booleans) -> Floats:
             weights, machine = train(C, ~test)
-            rows = rows_of(offsets, np.flatnonzero(test))
-            cuts = np.concatenate([[0], np.cumsum(np.diff(offsets)[test])])
+            rows, cuts = chosen_rows(offsets, test)
             return backend.bag_max(instances[rows] @ weights + machine.intercept, cuts)
 
-        self.C_ = choose(COSTS, positive.astype(np.int64), folds, decide)[0] if folds else self.C
-        weights, machine = train(self.C_, np.ones(len(positive), dtype=bool))
+        self.C_ = training.choose(COSTS, self.C, decide)
+        weights, machine = train(self.C_, np.ones(len(training.positive), dtype=bool))
         self.gamma_ = 1.0
         self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
         self._keep_course(machine)

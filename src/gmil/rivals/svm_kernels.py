@@ -1,4 +1,4 @@
-"""Kernels between instances, and the weighted support vector machine on them; plain arrays in, plain arrays out."""
+"""Kernels between instances, slacks, and rows in order; plain arrays in, plain arrays out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.svm import SVC
 
 from gmil.engine.reference import dense_rows
 from gmil.errors import BagValidationError
@@ -88,22 +87,6 @@ def _between(X: Any, Y: Floats, kernel: str, backend: Backend) -> Floats:
     return np.asarray(X @ Y.T)
 
 
-def solve_svm(gram: Floats, positive: Booleans, costs: Floats) -> tuple[Floats, float]:
-    """Return the dual coefficients, signed, and the intercept of the soft-margin machine on a Gram matrix.
-
-    Parameters
-    ----------
-    gram : (n_rows, n_rows)
-    positive : (n_rows,)
-    costs : (n_rows,)
-        What a unit of slack of each row costs; above zero.
-    """
-    machine = SVC(C=1.0, kernel="precomputed").fit(gram, positive, sample_weight=costs)
-    dual = np.zeros(len(gram))
-    dual[machine.support_] = machine.dual_coef_[0]
-    return dual, float(machine.intercept_[0])
-
-
 def hinge(margins: Floats) -> Floats:
     """Return the slack of every margin, max(0, 1 - margin)."""
     return np.maximum(0, 1 - margins)
@@ -143,3 +126,8 @@ def rows_of(offsets: Integers, bags: Integers) -> Integers:
     """Return the positions of the instances of some bags, bag after bag."""
     parts = [np.arange(offsets[bag], offsets[bag + 1]) for bag in bags]
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def chosen_rows(offsets: Integers, chosen: Booleans) -> tuple[Integers, Integers]:
+    """Return the positions of the instances of the chosen bags, and the offsets of those bags among them."""
+    return rows_of(offsets, np.flatnonzero(chosen)), np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])

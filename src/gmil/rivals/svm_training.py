@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
-from gmil.rivals.svm_kernels import Machine, first_maxima, hinge, solve_svm, svm_objective
+from gmil.rivals.svm_kernels import Machine, first_maxima, hinge, svm_objective
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.gram import Gram
 
 
 class Assignments:
@@ -41,12 +42,13 @@ class Assignments:
 # -------------------------------------------------------------------------------- mi-SVM
 
 
-def train_labels(gram: Floats, offsets: Integers, C: float, max_iter: int, backend: Backend) -> Machine:
+def train_labels(gram: Gram, offsets: Integers, C: float, max_iter: int, backend: Backend) -> Machine:
     """Train mi-SVM: every instance of a positive bag takes the label that the machine gives it.
 
     Parameters
     ----------
-    gram : (n_rows, n_rows)
+    gram : Gram
+        Of n_rows rows.
     offsets : (n_positive_bags + 1,)
     C : float
         What a unit of slack costs, of every instance alike.
@@ -57,8 +59,8 @@ def train_labels(gram: Floats, offsets: Integers, C: float, max_iter: int, backe
     labels = np.arange(len(gram)) < offsets[-1]
     met, objectives, reason = Assignments(labels), [], "iterations"
     for _ in range(max_iter):
-        dual, intercept = solve_svm(gram, labels, costs)
-        products = gram @ dual
+        dual, intercept = gram.solve(labels, costs)
+        products = gram.products(dual)
         objectives.append(svm_objective(float(dual @ products), products + intercept, labels, costs))
         labels = relabel(products + intercept, offsets, backend)
         stop = met.stop_reason(labels)
@@ -88,49 +90,37 @@ def witness_costs(n_positive: int, n_negative: int, C: float, balance: bool) -> 
     return np.concatenate([np.full(n_positive, C), np.full(n_negative, each)])
 
 
-def train_witnesses(
-    gram: Floats, offsets: Integers, C: float, max_iter: int, balance: bool, backend: Backend
-) -> Machine:
+def train_witnesses(gram: Gram, offsets: Integers, C: float, max_iter: int, balance: bool, backend: Backend) -> Machine:
     """Train MI-SVM: one witness speaks for a positive bag, at first the mean of its images under the kernel.
 
     Parameters
     ----------
-    gram : (n_rows, n_rows)
+    gram : Gram
+        Of n_rows rows.
     offsets : (n_positive_bags + 1,)
     C : float
     max_iter : int
     balance : bool
     backend : Backend
     """
-    n_bags, first_negative = len(offsets) - 1, int(offsets[-1])
-    costs = witness_costs(n_bags, len(gram) - first_negative, C, balance)
-    is_witness = np.arange(len(costs)) < n_bags
-    mixture = bag_means(offsets, len(gram))
-    system = np.empty((len(costs), len(costs)))
-    system[n_bags:, n_bags:] = gram[first_negative:, first_negative:]
-    met, objectives, reason = Assignments(np.empty(0)), [], "iterations"
+    n_bags, n_inside, n_rows = len(offsets) - 1, int(offsets[-1]), len(gram)
+    by_witness, by_negative = np.split(witness_costs(n_bags, n_rows - n_inside, C, balance), [n_bags])
+    means = bag_means(offsets, n_rows)
+    gram = gram.with_mixtures(means)
+    witnesses: Integers = np.arange(n_rows, n_rows + n_bags)
+    met, objectives, reason = Assignments(witnesses), [], "iterations"
     for _ in range(max_iter):
-        _set_witnesses(system, mixture @ gram, mixture, first_negative)
-        weights, intercept = solve_svm(system, is_witness, costs)
-        products = system @ weights
-        objectives.append(svm_objective(float(weights @ products), products + intercept, is_witness, costs))
-        dual = mixture.T @ weights[:n_bags]
-        dual[first_negative:] += weights[n_bags:]
-        witnesses = first_maxima(gram[:first_negative] @ dual, offsets, backend)
+        costs, is_witness = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
+        costs[n_inside:n_rows], costs[witnesses], is_witness[witnesses] = by_negative, by_witness, True
+        dual, intercept = gram.solve(is_witness, costs)
+        products = gram.products(dual)
+        objectives.append(svm_objective(float(dual @ products), products + intercept, is_witness, costs))
+        witnesses = first_maxima(products[:n_inside], offsets, backend)
         stop = met.stop_reason(witnesses)
         if stop is not None:
             reason = stop
             break
-        mixture = one_of_each(witnesses, len(gram))
-    return Machine(dual, intercept, np.array(objectives), reason)
-
-
-def _set_witnesses(system: Floats, rows: Floats, mixture: Any, first_negative: int) -> None:
-    """Write the kernel values of the witnesses, mixtures of rows of the Gram matrix, into the machine's matrix."""
-    n_bags = len(rows)
-    system[:n_bags, :n_bags] = (mixture @ rows.T).T
-    system[:n_bags, n_bags:] = rows[:, first_negative:]
-    system[n_bags:, :n_bags] = rows[:, first_negative:].T
+    return Machine(dual[:n_rows] + means.T @ dual[n_rows:], intercept, np.array(objectives), reason)
 
 
 def bag_means(offsets: Integers, n_rows: int) -> Any:

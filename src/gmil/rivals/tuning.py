@@ -23,6 +23,9 @@ COSTS = (10.0, 1.0, 100.0)
 
 N_FOLDS = 5
 
+MOST_INSTANCES = 2000
+"""Of more instances, so many speak for all while settings are compared, which costs the square of their number."""
+
 
 class KernelSetting(NamedTuple):
     """A width and a cost."""
@@ -63,3 +66,25 @@ def tuning_folds(
     """
     labels = positive.astype(np.int64)
     return [test for _ in range(repeats) for test in inner_folds(labels, N_FOLDS, generator, groups)]
+
+
+def thinned_bags(offsets: Integers, most: int, generator: np.random.Generator) -> Integers | None:
+    """Return ``most`` instances or fewer, ascending; bags above a common size keep that many, drawn, others all.
+
+    Every bag keeps one at least. None: there are not more than ``most``.
+
+    >>> thinned_bags(np.array([0, 1, 3, 90]), 5, np.random.default_rng(0))[:3]
+    array([0, 1, 2])
+    """
+    sizes = np.diff(offsets)
+    if sizes.sum() <= most:
+        return None
+    ordered = np.sort(sizes)
+    # With every bag cut to the size of the i-th smallest, this many remain.
+    remaining = np.cumsum(ordered) + ordered * np.arange(len(sizes) - 1, -1, -1)
+    whole = int(np.searchsorted(remaining, most, side="right"))
+    largest = max(1, (most - int(ordered[:whole].sum())) // (len(sizes) - whole))
+    kept = [
+        np.sort(generator.choice(size, largest, replace=False)) if size > largest else np.arange(size) for size in sizes
+    ]
+    return np.concatenate([start + rows for start, rows in zip(offsets[:-1], kept, strict=True)])

@@ -1,0 +1,91 @@
+"""What the rivals share whose settings ``tune=True`` chooses on the training bags: one way to fit and to choose."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.classifiers.settings import make_generator
+from gmil.engine import resolve
+from gmil.rivals.inner_folds import choose
+from gmil.rivals.scaled import BinaryClassifier
+from gmil.rivals.tuning import check_groups, tuning_folds
+from gmil.scaling import SCALINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats
+
+Setting = TypeVar("Setting")
+
+ABOVE_ZERO = Interval(Real, 0, None, closed="neither")
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+
+class Training(NamedTuple):
+    """What a method learns from."""
+
+    bags: Bags
+    positive: Booleans  # (n_bags,)
+    folds: list[Booleans]  # which bags each inner fold tests; none where nothing is to be chosen
+    generator: np.random.Generator
+
+    def choose(
+        self, settings: Iterable[Setting], untuned: Setting, decide: Callable[[Setting, Booleans], Floats]
+    ) -> Setting:
+        """Return the setting with the best accuracy on the inner folds; without folds the untuned one.
+
+        ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside.
+        """
+        if not self.folds:
+            return untuned
+        return choose(settings, self.positive.astype(np.int64), self.folds, decide)[0]
+
+
+class TunedClassifier(BinaryClassifier):
+    """A classifier of two classes with parameters ``scale``, ``tune``, ``n_jobs`` and ``random_state``."""
+
+    tune: bool
+    n_jobs: int | None
+    random_state: Any
+    _tuning_rounds: ClassVar[int] = 2
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "tune": ["boolean"],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Bags of one group (a patient, a site) stay in one inner fold of ``tune``.
+        """
+        bags, positive = self._check_two_classes(X, y)
+        group_numbers = check_groups(groups, len(bags))
+        generator = make_generator(self.random_state)
+        folds = tuning_folds(positive, group_numbers, generator, self._tuning_rounds) if self.tune else []
+        self._fit_tuned(Training(bags, positive, folds, generator), resolve("auto", self.n_jobs))
+        return self
+
+    @abstractmethod
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        """Choose settings where there are folds, and fit."""
