@@ -52,12 +52,13 @@ class Gram:
         """Return the rows followed by mixtures of them, whose weights are a sparse matrix, (n_mixtures, n_rows)."""
         n_rows = len(self)
         matrix = np.empty((n_rows + mixtures.shape[0],) * 2)
-        own, mixed = matrix[:n_rows, :n_rows], matrix[n_rows:, :n_rows]
-        for target, row in zip(own, self.rows, strict=True):
-            np.take(self.matrix[row], self.rows, out=target)
-        mixed[:] = mixtures @ own
-        matrix[:n_rows, n_rows:] = mixed.T
-        matrix[n_rows:, n_rows:] = mixtures @ matrix[:n_rows, n_rows:]
+        for target, row in zip(matrix, self.rows, strict=False):
+            np.take(self.matrix[row], self.rows, out=target[:n_rows])
+        matrix[:n_rows, n_rows:] = 0
+        # Of whole rows, which lie in one piece; of a part of them SciPy would take a copy first.
+        mixed = (mixtures @ matrix[:n_rows])[:, :n_rows]
+        matrix[n_rows:, :n_rows], matrix[:n_rows, n_rows:] = mixed, mixed.T
+        matrix[n_rows:, n_rows:] = mixtures @ mixed.T
         return Gram(matrix)
 
     def _placed(self, values: Any) -> Any:
