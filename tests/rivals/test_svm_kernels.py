@@ -91,7 +91,7 @@ def test_mixtures_of_rows_are_sums_of_images(X, seed):
 
 
 def test_arranging_puts_positive_bags_first():
-    found = arrange(np.array([0, 2, 3, 6, 7]), np.array([False, True, False, True]), np.array([True, True, True, True]))
+    found = arrange(np.array([0, 2, 3, 6, 7]), np.array([False, True, False, True]))
     assert_array_equal(found.rows, [2, 6, 0, 1, 3, 4, 5])
     assert_array_equal(found.offsets, [0, 1, 2])
     left_out = arrange(
@@ -168,7 +168,7 @@ def test_large_bags_are_thinned_to_a_common_size(sizes, most, seed):
 @pytest.mark.parametrize("model", [InstanceSVM(), WitnessSVM(), AnnealedSVM("labels", cooling=4.0)], ids=repr)
 def test_the_chosen_setting_is_fitted_on_all_instances(model, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
-    monkeypatch.setattr(kernel_machine, "MOST_INSTANCES", 2 * len(bags))
+    monkeypatch.setattr(tuned, "MOST_INSTANCES", 2 * len(bags))
     tuned_model = clone(model).set_params(tune=True, gamma=0.5, random_state=0).fit(bags, y)
     alone = model.set_params(C=tuned_model.C_, gamma=tuned_model.gamma_).fit(bags, y)
     assert_array_equal(tuned_model.decision_function(bags), alone.decision_function(bags))

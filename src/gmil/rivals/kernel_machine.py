@@ -14,7 +14,7 @@ from gmil.rivals.gram import Gram
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
 from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, Training, TunedClassifier
-from gmil.rivals.tuning import MOST_INSTANCES, KernelSetting, kernel_settings, thinned_bags
+from gmil.rivals.tuning import KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -107,20 +107,15 @@ class KernelMachine(InstanceFunction):
         self._fit_machine(self._fit_scaled(training.bags), training.bags.offsets, training, backend)
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
-        instances, positive = as_double(instances), training.positive
+        instances = as_double(instances)
         gamma = median_gamma(instances, backend, training.generator) if isinstance(self.gamma, str) else self.gamma
-        untuned = KernelSetting(gamma, self.C)
-        problem, rows = None, None
-        if training.folds:
-            rows = thinned_bags(offsets, MOST_INSTANCES, training.generator)
-            few, cuts = (instances, offsets) if rows is None else (instances[rows], np.searchsorted(rows, offsets))
-            problem = _Problem(self, few, cuts, positive, backend)
-            self.gamma_, self.C_ = training.choose(self._settings(gamma), untuned, problem.decide)
-        else:
-            self.gamma_, self.C_ = untuned
-        if problem is None or rows is not None:
-            problem = _Problem(self, instances, offsets, positive, backend, one_setting=True)
-        arrangement, machine = problem.train(KernelSetting(self.gamma_, self.C_), np.ones(len(positive), dtype=bool))
+        few, cuts = training.few(instances, offsets)
+        problem = _Problem(self, few, cuts, training.positive, backend, one_setting=not training.folds)
+        setting = training.choose(self._settings(gamma), KernelSetting(gamma, self.C), problem.decide)
+        if few is not instances:
+            problem = _Problem(self, instances, offsets, training.positive, backend, one_setting=True)
+        self.gamma_, self.C_ = setting
+        arrangement, machine = problem.train(setting)
         self._keep_support(machine.dual, instances[arrangement.rows])
         self._keep_course(machine)
 
@@ -155,8 +150,8 @@ class _Problem:
         # With one setting only, the kernel may be written over what it is made of: both are large.
         self.kernel = self.pairs if one_setting or method.kernel == "linear" else np.empty_like(self.pairs)
 
-    def train(self, setting: KernelSetting, chosen: Booleans) -> tuple[Arrangement, Machine]:
-        """Train on the chosen bags."""
+    def train(self, setting: KernelSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
+        """Train on the chosen bags, or on all."""
         arrangement = arrange(self.offsets, self.positive, chosen)
         gram = Gram(self._kernel(setting.gamma), arrangement.rows)
         return arrangement, self.method._train(gram, arrangement.offsets, setting.C, self.backend)

@@ -19,6 +19,7 @@ from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.rivals.svm_kernels import Arrangement
     from gmil.rivals.tuned import Training
 
 NUS = (1.0, 10.0, 100.0, 1000.0)
@@ -140,21 +141,21 @@ class MICA(InstanceFunction):
         self.random_state = random_state
 
     def _fit_tuned(self, training: Training, backend: Backend) -> None:
-        offsets = training.bags.offsets
+        offsets, positive = training.bags.offsets, training.positive
         instances = as_double(self._fit_scaled(training.bags))
         features, basis = self._features(instances, backend, training.generator)
-
-        def train(nu: float, chosen: Booleans) -> Plane:
-            arrangement = arrange(offsets, training.positive, chosen)
-            return train_mica(features[arrangement.rows], arrangement.offsets, nu, self.max_iter, self.tol, backend)
+        few, cuts = training.few(features, offsets)
 
         def decide(nu: float, test: Booleans) -> Floats:
-            plane = train(nu, ~test)
-            rows, cuts = chosen_rows(offsets, test)
-            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
+            plane = self._train(few, arrange(cuts, positive, ~test), nu, backend)
+            rows, test_cuts = chosen_rows(cuts, test)
+            return backend.bag_max(np.asarray(few[rows] @ plane.weights) - plane.threshold, test_cuts)
 
         self.nu_ = training.choose(NUS, self.nu, decide)
-        self._keep_plane(train(self.nu_, np.ones(len(training.bags), dtype=bool)), basis, instances)
+        self._keep_plane(self._train(features, arrange(offsets, positive), self.nu_, backend), basis, instances)
+
+    def _train(self, features: Instances, arrangement: Arrangement, nu: float, backend: Backend) -> Plane:
+        return train_mica(features[arrangement.rows], arrangement.offsets, nu, self.max_iter, self.tol, backend)
 
     def _features(
         self, instances: Instances, backend: Backend, generator: np.random.Generator

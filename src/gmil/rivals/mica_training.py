@@ -92,29 +92,35 @@ def solve_plane(points: Any, negatives: Instances, nu: float, active: Integers) 
         violated = np.setdiff1d(np.flatnonzero(margins < 1 - _TOLERANCE), active)
         if len(violated) == 0:
             return weights, threshold, np.flatnonzero(margins < 1 + _TOLERANCE) if n_negatives > _FIRST_ROWS else active
-        worst = violated[np.argsort(margins[violated])[:_FIRST_ROWS]]
+        worst = violated[np.argsort(margins[violated])[: max(_FIRST_ROWS, len(active))]]
         active = np.concatenate([active, worst])
 
 
 def _solve_program(points: Any, negatives: Any, nu: float, n_negatives: int) -> tuple[Floats, float]:
-    """Solve one linear program in the two parts of the weights, the threshold and the slacks."""
+    """Solve one linear program; weights and threshold are the prices of its dual, which is several times faster.
+
+    The dual has a share for every row, at most what its slack costs. The shares of both sides sum to the same, their
+    sum is as large as can be, and no feature differs by more than 1 between the two weighted sums of rows.
+    """
     n_points, n_features = points.shape
     n_rows = n_points + negatives.shape[0]
-    signed = sp.vstack([sp.csr_array(-points), sp.csr_array(negatives)])
-    threshold_column = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])[:, None]
-    rows = sp.hstack([signed, -signed, sp.csr_array(threshold_column), -sp.eye_array(n_rows)], format="csc")
-    costs = np.concatenate([np.full(n_points, nu / n_points), np.full(n_rows - n_points, nu / n_negatives)])
+    differences = sp.csc_array(sp.vstack([sp.csr_array(points), -sp.csr_array(negatives)]).T)
+    sides = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])
+    most = np.concatenate([np.full(n_points, nu / n_points), np.full(n_rows - n_points, nu / n_negatives)])
     found = linprog(
-        np.concatenate([np.ones(2 * n_features), [0], costs]),
-        A_ub=rows,
-        b_ub=-np.ones(n_rows),
-        bounds=[(0, None)] * (2 * n_features) + [(None, None)] + [(0, None)] * n_rows,
+        -np.ones(n_rows),
+        A_ub=sp.vstack([differences, -differences]),
+        b_ub=np.ones(2 * n_features),
+        A_eq=sides[None, :],
+        b_eq=[0],
+        bounds=np.column_stack([np.zeros(n_rows), most]),
         method="highs",
     )
     if found.x is None:
         msg = f"The linear program of MICA was not solved: {found.message} Scale the features, or change nu."
         raise GmilError(msg)
-    return found.x[:n_features] - found.x[n_features : 2 * n_features], float(found.x[2 * n_features])
+    above, below = np.split(found.ineqlin.marginals, 2)
+    return below - above, float(found.eqlin.marginals[0])
 
 
 def best_threshold(positive_scores: Floats, negative_scores: Floats, nu: float) -> float:

@@ -182,9 +182,10 @@ class PPMM(TunedClassifier):
         books = self._books(training, settings, backend)
         setting = self._choose(settings, books, training)
         chosen = books[setting.book]
-        adapted, self.pattern_weights_, self.intercept_ = self._machine(
-            chosen.shares[setting.assignment], training.positive, setting.C
-        )
+        shares = chosen.shares[setting.assignment]
+        adapted = self._adapt(shares, training.positive)
+        features = powered(shares[adapted.restart], adapted.exponent)
+        self.pattern_weights_, self.intercept_ = self._machine(features, training.positive, setting.C)
         self.scale_shift_, self.scale_divisor_ = chosen.scaling.shift, chosen.scaling.divisor
         self.scale_, self.assignment_, self.C_ = setting.scale, setting.assignment, setting.C
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
@@ -226,10 +227,16 @@ class PPMM(TunedClassifier):
     def _choose(
         self, settings: list[_Setting], books: dict[tuple[str | None, int], Book], training: Training
     ) -> _Setting:
+        known: dict[tuple[Any, ...], Adapted] = {}  # settings that differ in C share restart and exponent
+
         def decide(setting: _Setting, test: Booleans) -> Floats:
-            shares = books[setting.book].shares[setting.assignment]
-            adapted, weights, intercept = self._machine([h[~test] for h in shares], training.positive[~test], setting.C)
-            return np.asarray(powered(shares[adapted.restart][test], adapted.exponent) @ weights + intercept)
+            shares, positive = books[setting.book].shares[setting.assignment], training.positive[~test]
+            key = (setting.book, setting.assignment, test.tobytes())
+            if key not in known:
+                known[key] = self._adapt([h[~test] for h in shares], positive)
+            features = powered(shares[known[key].restart], known[key].exponent)
+            weights, intercept = self._machine(features[~test], positive, setting.C)
+            return np.asarray(features[test] @ weights + intercept)
 
         return training.choose(settings, settings[0], decide)
 
@@ -241,13 +248,14 @@ class PPMM(TunedClassifier):
         dense = instances if isinstance(instances, np.ndarray) else instances.toarray()
         return fit_mixture(dense, size, backend, generator)
 
-    def _machine(self, shares: list[Floats], positive: Booleans, C: float) -> tuple[Adapted, Floats, float]:
-        """Choose restart and exponent, train on them, and return the weights of the patterns."""
-        exponents = EXPONENTS if isinstance(self.exponent, str) else (self.exponent,)
-        adapted = adapt(shares, positive, exponents)
-        features = powered(shares[adapted.restart], adapted.exponent)
+    def _adapt(self, shares: list[Floats], positive: Booleans) -> Adapted:
+        """Choose restart and exponent."""
+        return adapt(shares, positive, EXPONENTS if isinstance(self.exponent, str) else (self.exponent,))
+
+    def _machine(self, features: Floats, positive: Booleans, C: float) -> tuple[Floats, float]:
+        """Train on shares to a power, and return the weights of the patterns and the intercept."""
         dual, intercept = solve_svm(features @ features.T, positive, np.full(len(features), C))
-        return adapted, features.T @ dual, intercept
+        return features.T @ dual, intercept
 
     def decision_function(self, X: Any) -> Floats:
         """Return how positive every bag is, (n_bags,).

@@ -229,7 +229,7 @@ class WitnessSVM(KernelMachine):
         self._fit_linear(instances, offsets, training, backend)
 
     def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
-        def train(C: float, chosen: Booleans) -> tuple[Floats, Machine]:
+        def train(C: float, chosen: Booleans | None = None) -> tuple[Floats, Machine]:
             arrangement = arrange(offsets, training.positive, chosen)
             candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
             return train_linear_witnesses(
@@ -248,7 +248,7 @@ class WitnessSVM(KernelMachine):
             return backend.bag_max(instances[rows] @ weights + machine.intercept, cuts)
 
         self.C_ = training.choose(COSTS, self.C, decide)
-        weights, machine = train(self.C_, np.ones(len(training.positive), dtype=bool))
+        weights, machine = train(self.C_)
         self.gamma_ = 1.0
         self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
         self._keep_course(machine)

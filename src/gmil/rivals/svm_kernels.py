@@ -114,8 +114,9 @@ class Arrangement(NamedTuple):
         return int(self.offsets[-1])
 
 
-def arrange(offsets: Integers, positive: Booleans, chosen: Booleans) -> Arrangement:
-    """Arrange the instances of the chosen bags; the order of bags within a class stays."""
+def arrange(offsets: Integers, positive: Booleans, chosen: Booleans | None = None) -> Arrangement:
+    """Arrange the instances of the chosen bags, or of all; the order of bags within a class stays."""
+    chosen = np.ones_like(positive) if chosen is None else chosen
     positive_bags, negative_bags = np.flatnonzero(positive & chosen), np.flatnonzero(~positive & chosen)
     sizes = np.diff(offsets)[positive_bags]
     rows = np.concatenate([rows_of(offsets, positive_bags), rows_of(offsets, negative_bags)])

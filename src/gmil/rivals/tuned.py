@@ -14,7 +14,7 @@ from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.inner_folds import choose
 from gmil.rivals.scaled import BinaryClassifier
-from gmil.rivals.tuning import check_groups, tuning_folds
+from gmil.rivals.tuning import MOST_INSTANCES, check_groups, thinned_bags, tuning_folds
 from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 Setting = TypeVar("Setting")
 
@@ -37,6 +37,11 @@ class Training(NamedTuple):
     positive: Booleans  # (n_bags,)
     folds: list[Booleans]  # which bags each inner fold tests; none where nothing is to be chosen
     generator: np.random.Generator
+
+    def few(self, instances: Instances, offsets: Integers) -> tuple[Instances, Integers]:
+        """Return the instances to compare settings on, and their offsets: all, or those that speak for many."""
+        rows = thinned_bags(offsets, MOST_INSTANCES, self.generator) if self.folds else None
+        return (instances, offsets) if rows is None else (instances[rows], np.searchsorted(rows, offsets))
 
     def choose(
         self, settings: Iterable[Setting], untuned: Setting, decide: Callable[[Setting, Booleans], Floats]
