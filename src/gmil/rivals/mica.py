@@ -54,7 +54,8 @@ class MICA(InstanceFunction):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`; the 1-norm needs features of one
         scale.
     tune : bool, default=False
-        Choose nu from 1, 10, 100, 1000 by accuracy on five folds of the training bags.
+        Choose nu from 1, 10, 100, 1000 by accuracy on five folds of the training bags. Of more than 2000 instances,
+        2000 speak for all in the choice: large bags are thinned.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -85,8 +86,8 @@ class MICA(InstanceFunction):
 
     Notes
     -----
-    A program has two variables per feature; negative instances join it only once they are violated, so that
-    thousands of them are no burden. Equally good planes may differ in their weights.
+    A program has two constraints per feature and a variable per instance; negative instances join it only once they are
+    violated, so that thousands of them are no burden. Equally good planes may differ in their weights.
 
     References
     ----------

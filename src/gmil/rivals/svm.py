@@ -45,7 +45,8 @@ class InstanceSVM(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags, drawn twice.
+        the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
+        are thinned.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -128,7 +129,8 @@ class WitnessSVM(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags, drawn twice.
+        the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
+        are thinned.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -156,7 +158,8 @@ class WitnessSVM(KernelMachine):
 
     Notes
     -----
-    "libsvm" holds one Gram matrix, 8 N^2 bytes for N instances. "liblinear" takes about 24 bytes per number of the
+    "libsvm" holds two Gram matrices, 8 N^2 bytes each for N instances: one without and one with the first witnesses,
+    the means. "liblinear" takes about 24 bytes per number of the
     rows that it trains on: witnesses and (drawn) negatives.
 
     References
