@@ -23,7 +23,6 @@ from gmil.rivals.graph_training import (
     edge_features,
     graph_edges,
     neighbours,
-    normalized,
     own_rbf_sums,
     rbf_sums,
     within_bags,
@@ -70,27 +69,43 @@ def slow_edges(bag):
     return np.array(found).reshape(-1, 4)
 
 
-def slow_kernel(bags, gamma, edge_gamma=None):
-    """Return the kernel of miGraph or, with the width of edges, of MIGraph."""
-    kernel = np.zeros((len(bags), len(bags)))
-    for i, a in enumerate(bags):
-        for j, b in enumerate(bags):
-            weights = (slow_weights(a), slow_weights(b)) if edge_gamma is None else (np.ones(len(a)), np.ones(len(b)))
-            for x, u in zip(a, weights[0], strict=True):
-                for z, v in zip(b, weights[1], strict=True):
-                    kernel[i, j] += u * v * np.exp(-gamma * ((x - z) ** 2).sum())
-            if edge_gamma is not None:
-                for x in slow_edges(a):
-                    for z in slow_edges(b):
-                        kernel[i, j] += np.exp(-edge_gamma * ((x - z) ** 2).sum())
-    return kernel
+def slow_sums(points, weights, gamma):
+    """Return weighted sums of the RBF kernel over all pairs of points of two bags."""
+    sums = np.zeros((len(points), len(points)))
+    for i, (a, u) in enumerate(zip(points, weights, strict=True)):
+        for j, (b, v) in enumerate(zip(points, weights, strict=True)):
+            for x, p in zip(a, u, strict=True):
+                for z, q in zip(b, v, strict=True):
+                    sums[i, j] += p * q * np.exp(-gamma * ((x - z) ** 2).sum())
+    return sums
+
+
+def slow_cliques(bags, gamma):
+    return slow_sums(bags, [slow_weights(bag) for bag in bags], gamma)
+
+
+def slow_graphs(bags, gamma, edge_gamma):
+    """Return the sums over nodes and over edges of MIGraph."""
+    edges = [slow_edges(bag) for bag in bags]
+    ones = [[np.ones(len(points)) for points in all_points] for all_points in (bags, edges)]
+    return slow_sums(bags, ones[0], gamma), slow_sums(edges, ones[1], edge_gamma)
+
+
+def slow_normalized(kernel):
+    own = np.diag(kernel)
+    return np.array(
+        [
+            [k / np.sqrt(a * b) if a * b else 0 for k, b in zip(row, own, strict=True)]
+            for row, a in zip(kernel, own, strict=True)
+        ]
+    )
 
 
 @few
 @given(some_bags())
 def test_the_kernel_of_mi_graph_is_its_definition(bags):
     nodes = clique_nodes(bags.instances, bags.offsets, BACKEND)
-    slow = slow_kernel(list(bags), 0.5)
+    slow = slow_cliques(list(bags), 0.5)
     assert_allclose(rbf_sums(nodes, nodes, [0.5, 2.0], BACKEND)[0], slow, atol=1e-10)
     assert_allclose(own_rbf_sums(nodes, 0.5, BACKEND), np.diag(slow), atol=1e-10)
 
@@ -100,8 +115,9 @@ def test_the_kernel_of_mi_graph_is_its_definition(bags):
 def test_the_kernel_of_explicit_graphs_is_its_definition(bags):
     nodes = all_nodes(bags.instances, bags.offsets)
     edges, n_thinned = graph_edges(bags.instances, bags.offsets, None, BACKEND)
-    found = rbf_sums(nodes, nodes, [0.5], BACKEND)[0] + rbf_sums(edges, edges, [1.5], BACKEND)[0]
-    assert_allclose(found, slow_kernel(list(bags), 0.5, 1.5), atol=1e-9)
+    by_nodes, by_edges = slow_graphs(list(bags), 0.5, 1.5)
+    assert_allclose(rbf_sums(nodes, nodes, [0.5], BACKEND)[0], by_nodes, atol=1e-9)
+    assert_allclose(rbf_sums(edges, edges, [1.5], BACKEND)[0], by_edges, atol=1e-9)
     assert n_thinned == 0
 
 
@@ -150,7 +166,7 @@ def test_equal_distances_make_no_neighbours_and_equal_instances_no_infinity():
 def test_identical_bags_have_the_kernel_one():
     bags = Bags.from_list([[[0.0], [1.0]], [[1.0], [0.0]], [[5.0]]])
     nodes = clique_nodes(bags.instances, bags.offsets, BACKEND)
-    kernel = normalized(rbf_sums(nodes, nodes, [1.0], BACKEND)[0])
+    kernel = graph_training.graph_kernel(rbf_sums(nodes, nodes, [1.0], BACKEND)[0], np.zeros((3, 3)), "each")
     assert_allclose(np.diag(kernel), 1)
     assert_allclose(kernel[0, 1], 1)
 
@@ -175,12 +191,16 @@ def test_edges_are_thinned_evenly_and_make_up_for_the_others(caplog):
 # ------------------------------------------------------------------ the class
 
 
-@both_graphs
-def test_decisions_are_those_of_a_machine_on_the_kernel(graphs, gaussian_bags):
-    bags, y = gaussian_bags(n_bags=14)
-    model = GraphKernelSVM(graphs, gamma=0.3, edge_gamma=2.0, C=5.0, scale=None).fit(bags[:10], y[:10])
-    slow = slow_kernel(list(bags), 0.3, None if graphs == "implicit" else 2.0)
-    kernel = slow / np.sqrt(np.outer(np.diag(slow), np.diag(slow)))
+@pytest.mark.parametrize(("graphs", "normalize"), [("implicit", "each"), ("explicit", "each"), ("explicit", "sum")])
+def test_decisions_are_those_of_a_machine_on_the_kernel(graphs, normalize, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=14, sizes=(1, 5))
+    model = GraphKernelSVM(graphs, gamma=0.3, edge_gamma=2.0, C=5.0, scale=None, normalize=normalize)
+    model.fit(bags[:10], y[:10])
+    if graphs == "implicit":
+        kernel = slow_normalized(slow_cliques(list(bags), 0.3))
+    else:
+        sums = slow_graphs(list(bags), 0.3, 2.0)
+        kernel = slow_normalized(sum(sums)) if normalize == "sum" else sum(map(slow_normalized, sums))
     expected = SVC(C=5.0, kernel="precomputed").fit(kernel[:10, :10], y[:10]).decision_function(kernel[10:, :10])
     assert_allclose(model.decision_function(bags[10:]), expected, atol=1e-3)
 

@@ -147,10 +147,25 @@ def bag_sums(values: Floats, points: Points) -> Floats:
     return _segment_sums((values * points.weights)[:, None], points.offsets)[:, 0]
 
 
-def normalized(kernel: Floats) -> Floats:
-    """Return the kernel with ones on its diagonal."""
-    length = np.sqrt(np.diag(kernel))
-    return kernel / length[:, None] / length
+def lengths(own_nodes: Floats, own_edges: Floats, normalize: str) -> tuple[Floats, Floats]:
+    """Return what the sums over the nodes, and those over the edges, of every bag are divided by, (n_bags,) each.
+
+    Parameters
+    ----------
+    own_nodes, own_edges : (n_bags,)
+        The sums of every bag with itself; zero for the edges of a bag without any.
+    normalize : {"each", "sum"}
+    """
+    if normalize == "sum":
+        both = np.sqrt(own_nodes + own_edges)
+        return both, both
+    return np.sqrt(own_nodes), np.sqrt(np.where(own_edges > 0, own_edges, 1))
+
+
+def graph_kernel(node_sums: Floats, edge_sums: Floats, normalize: str) -> Floats:
+    """Return the kernel between graphs of the sums over pairs of nodes and of edges, (n_bags, n_bags) each."""
+    by_nodes, by_edges = lengths(np.diag(node_sums), np.diag(edge_sums), normalize)
+    return node_sums / by_nodes[:, None] / by_nodes + edge_sums / by_edges[:, None] / by_edges
 
 
 def _blocks(n_points: int) -> Iterator[slice]:
