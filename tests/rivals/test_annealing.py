@@ -196,6 +196,15 @@ def test_tuning_chooses_the_cost(gaussian_bags):
     assert model.gamma_ == 0.5
     assert model.C_ in (1.0, 10.0, 100.0)
     assert len(model.temperatures_) == len(model.objectives_)
+    assert model.positive_share_ == 0.5
+
+
+def test_tuning_chooses_the_share_that_the_bags_have(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=16, all_witnesses=True)  # every instance of a positive bag is positive
+    model = AnnealedSVM("labels-prior", tune=True, positive_share=0.1, cooling=4.0, gamma=0.5, random_state=0)
+    model.fit(bags, y)
+    assert model.positive_share_ in (0.2, 0.5, 0.8)
+    assert model.score(bags, y) == 1
 
 
 def test_bad_input_is_refused(gaussian_bags):

@@ -167,7 +167,8 @@ class GraphKernelSVM(TunedClassifier):
         node_sums = dict(zip(gammas, rbf_sums(nodes, nodes, gammas, backend), strict=True))
         edge_sums = rbf_sums(edges, edges, [self.edge_gamma_], backend)[0]
         kernels = {each: graph_kernel(sums, edge_sums, self.normalize) for each, sums in node_sums.items()}
-        self.gamma_, self.C_ = self._choose(kernels, gamma, training)
+        setting = self._choose(kernels, gamma, training)
+        self.gamma_, self.C_ = setting.gamma, setting.C
         by_bag, self.intercept_ = self._solve(kernels[self.gamma_], training.positive, self.C_)
         by_nodes, by_edges = lengths(np.diag(node_sums[self.gamma_]), np.diag(edge_sums), self.normalize)
         self.support_instances_, self.dual_coef_ = _support(nodes, by_bag / by_nodes)

@@ -17,6 +17,8 @@ from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, Training, TunedClassifie
 from gmil.rivals.tuning import KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
@@ -111,10 +113,10 @@ class KernelMachine(InstanceFunction):
         gamma = median_gamma(instances, backend, training.generator) if isinstance(self.gamma, str) else self.gamma
         few, cuts = training.few(instances, offsets)
         problem = _Problem(self, few, cuts, training.positive, backend, one_setting=not training.folds)
-        setting = training.choose(self._settings(gamma), KernelSetting(gamma, self.C), problem.decide)
+        setting = training.choose(self._settings(gamma), self._untuned(gamma), problem.decide)
         if few is not instances:
             problem = _Problem(self, instances, offsets, training.positive, backend, one_setting=True)
-        self.gamma_, self.C_ = setting
+        self.gamma_, self.C_ = setting.gamma, setting.C
         arrangement, machine = problem.train(setting)
         self._keep_support(machine.dual, instances[arrangement.rows])
         self._keep_course(machine)
@@ -123,11 +125,14 @@ class KernelMachine(InstanceFunction):
         self.intercept_, self.objectives_ = machine.intercept, machine.objectives
         self.stop_reason_, self.n_iter_ = machine.stop_reason, len(machine.objectives)
 
-    def _settings(self, gamma: float) -> list[KernelSetting]:
+    def _untuned(self, gamma: float) -> KernelSetting:
+        return KernelSetting(gamma, self.C)
+
+    def _settings(self, gamma: float) -> Sequence[KernelSetting]:
         return kernel_settings(gamma, self.kernel)
 
     @abstractmethod
-    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
+    def _train(self, gram: Gram, offsets: Integers, setting: Any, backend: Backend) -> Machine:
         """Train on rows arranged as `Arrangement` says, with its offsets."""
 
 
@@ -154,7 +159,7 @@ class _Problem:
         """Train on the chosen bags, or on all."""
         arrangement = arrange(self.offsets, self.positive, chosen)
         gram = Gram(self._kernel(setting.gamma), arrangement.rows)
-        return arrangement, self.method._train(gram, arrangement.offsets, setting.C, self.backend)
+        return arrangement, self.method._train(gram, arrangement.offsets, setting, self.backend)
 
     def decide(self, setting: KernelSetting, test: Booleans) -> Floats:
         """Train on the bags outside ``test`` and return the decisions of those inside."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.rivals.gram import Gram
     from gmil.rivals.tuned import Training
+    from gmil.rivals.tuning import KernelSetting
 
 
 @register(method="mi-svm-instance")
@@ -93,8 +94,8 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
-    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
-        return train_labels(gram, offsets, C, self.max_iter, backend)
+    def _train(self, gram: Gram, offsets: Integers, setting: KernelSetting, backend: Backend) -> Machine:
+        return train_labels(gram, offsets, setting.C, self.max_iter, backend)
 
 
 @register(method="mi-svm-witness")
@@ -216,8 +217,8 @@ class WitnessSVM(KernelMachine):
         self.solver = solver
         self.max_negatives = max_negatives
 
-    def _train(self, gram: Gram, offsets: Integers, C: float, backend: Backend) -> Machine:
-        return train_witnesses(gram, offsets, C, self.max_iter, self.balance, backend)
+    def _train(self, gram: Gram, offsets: Integers, setting: KernelSetting, backend: Backend) -> Machine:
+        return train_witnesses(gram, offsets, setting.C, self.max_iter, self.balance, backend)
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
         rows = thinned_rows(offsets, training.positive, self.max_negatives, training.generator)

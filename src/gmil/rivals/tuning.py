@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +28,8 @@ MOST_INSTANCES = 2000
 """Of more instances, so many speak for all while settings are compared, which costs the square of their number."""
 
 
-class KernelSetting(NamedTuple):
+@dataclass(frozen=True)
+class KernelSetting:
     """A width and a cost."""
 
     gamma: float
