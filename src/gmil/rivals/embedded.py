@@ -67,7 +67,8 @@ class EmbeddedClassifier(TunableClassifier):
             machine = self._machine(setting.C, seed).fit(vectors[~test], labels[~test])
             return np.asarray(machine.decision_function(vectors[test]))
 
-        width, self.C_ = choose(settings, labels, folds, decide)[0] if folds else settings[0]
+        best = choose(settings, labels, folds, decide)[0] if folds else settings[0]
+        width, self.C_ = best.gamma, best.C
         machine = self._machine(self.C_, seed).fit(embed(width, np.ones(len(labels), dtype=bool)), labels)
         self.coef_, self.intercept_ = machine.coef_.T.copy(), np.asarray(machine.intercept_)
         return width, machine

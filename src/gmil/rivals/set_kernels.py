@@ -156,7 +156,8 @@ class SetKernelSVM(TunableClassifier):
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = median_gamma(bags.instances, backend, training.generator)
-        (self.gamma_, self.C_), kernel = self._choose(training._replace(bags=bags), gamma)
+        best, kernel = self._choose(training._replace(bags=bags), gamma)
+        self.gamma_, self.C_ = best.gamma, best.C
         lengths = self._lengths(kernel.diagonal())
         machine = fit_machine(kernel / np.outer(lengths, lengths), training.labels, self.C_)
         self.support_, self.dual_coef_, self.intercept_ = machine
