@@ -17,6 +17,7 @@ from gmil.datasets import (
     load_musk2,
     make_bags,
     read,
+    scan,
     write,
 )
 from gmil.errors import (
@@ -34,6 +35,7 @@ from gmil.preprocessing import PerInstance
 from gmil.reporting import Report, report
 from gmil.rivals import *  # noqa: F403  one list of names, kept where the classes are
 from gmil.rivals import __all__ as _rivals
+from gmil.scale import LazyBags
 
 try:
     __version__ = version("gmil")
@@ -54,6 +56,7 @@ __all__ = [
     "Finding",
     "FormatError",
     "GmilError",
+    "LazyBags",
     "ModelFileError",
     "PerInstance",
     "Report",
@@ -72,6 +75,7 @@ __all__ = [
     "make_bags",
     "read",
     "report",
+    "scan",
     "write",
     *_rivals,
 ]

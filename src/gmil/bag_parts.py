@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,3 +116,50 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def chosen_bag(key: Any, n_bags: int) -> int | slice | Integers:
+    """Return what an index of bags means: one bag, a slice, or the positions of several."""
+    if isinstance(key, tuple):
+        key = _without_ellipsis(key)
+    if isinstance(key, slice):
+        return key
+    if np.ndim(key) == 0 and not isinstance(key, (bool, np.bool_)):
+        return _position(operator.index(key), n_bags)
+    return _positions(np.asarray(key), n_bags)
+
+
+def _without_ellipsis(key: tuple[Any, ...]) -> Any:
+    if len(key) == 2 and key[1] is Ellipsis:
+        return key[0]
+    msg = f"Bags are indexed by bag alone, got the index {key!r}. Index bags.instances to choose features."
+    raise IndexError(msg)
+
+
+def _position(key: int, n_bags: int) -> int:
+    if not -n_bags <= key < n_bags:
+        msg = f"Bag {key} is out of range: there are {n_bags} bags."
+        raise IndexError(msg)
+    return key % n_bags
+
+
+def _positions(key: NDArray[Any], n_bags: int) -> Integers:
+    if key.dtype == bool:
+        if key.shape != (n_bags,):
+            msg = f"A mask of bags must have {n_bags} entries, got shape {key.shape}."
+            raise IndexError(msg)
+        return np.flatnonzero(key)
+    if key.shape == (0,):
+        return np.empty(0, dtype=np.int64)
+    if key.ndim != 1 or key.dtype.kind not in "iu":
+        msg = f"Bags are indexed by integers, slices or masks, got {key.dtype} of shape {key.shape}."
+        raise IndexError(msg)
+    return np.arange(n_bags)[key]
+
+
+def rows_of_bags(offsets: Integers, positions: Integers) -> tuple[Integers, Integers]:
+    """Return the rows of chosen bags, one bag after the other, and the offsets of these bags among them."""
+    sizes = np.diff(offsets)[positions]
+    new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    # Row r of the result lies as far behind the start of its old bag as behind that of its new one.
+    return np.arange(new[-1]) + np.repeat(offsets[positions] - new[:-1], sizes), new

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from gmil import bag_parts, tables
+from gmil import bag_files, bag_parts, tables
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
@@ -211,6 +210,25 @@ class Bags:
             drop = [name for name in ("label",) if name in table.column_names]
         return cls.from_frame(table, bag=bag, features=features, info=info, drop=drop)
 
+    @classmethod
+    def from_folder(cls, path: str | os.PathLike[str], *, features: str | Sequence[str] | None = None) -> Bags:
+        """Build from a folder with one file a bag: ``.npy``, ``.npz`` or Parquet.
+
+        Bags come in the order of their names; the name of a file without its suffix is kept in ``bag_ids``. For
+        folders larger than memory see `gmil.scan`.
+
+        Parameters
+        ----------
+        path : path
+            The folder; files of other kinds in it are left alone.
+        features : str or sequence of str, optional
+            The array of an NPZ file, or the columns of a Parquet file. By default its only matrix, and all numbers.
+        """
+        files = bag_files.list_bag_files(path)
+        return cls.from_list(
+            (bag_files.read_bag_file(file, features) for file in files), bag_ids=[file.stem for file in files]
+        )
+
     # ---------------------------------------------------------------- out again
 
     def to_list(self) -> list[Instances]:
@@ -275,43 +293,15 @@ class Bags:
     def __getitem__(self, key: slice | ArrayLike | tuple[Any, Any]) -> Bags: ...
     def __getitem__(self, key: Any) -> Instances | Bags:
         """Return one bag as a matrix for an integer, else the chosen bags as `Bags`."""
-        if isinstance(key, tuple):
-            key = self._without_ellipsis(key)
-        if isinstance(key, slice):
-            return self._take_slice(key)
-        if np.ndim(key) == 0 and not isinstance(key, (bool, np.bool_)):
-            i = self._position(operator.index(key))
-            return self.instances[self.offsets[i] : self.offsets[i + 1]]
-        return self._take(self._positions(key))
+        chosen = bag_parts.chosen_bag(key, len(self))
+        if isinstance(chosen, slice):
+            return self._take_slice(chosen)
+        if isinstance(chosen, int):
+            return self.instances[self.offsets[chosen] : self.offsets[chosen + 1]]
+        return self._take(chosen)
 
     def __iter__(self) -> Iterator[Instances]:
         return (self[i] for i in range(len(self)))
-
-    def _without_ellipsis(self, key: tuple[Any, ...]) -> Any:
-        if len(key) == 2 and key[1] is Ellipsis:
-            return key[0]
-        msg = f"Bags are indexed by bag alone, got the index {key!r}. Index bags.instances to choose features."
-        raise IndexError(msg)
-
-    def _position(self, key: int) -> int:
-        if not -len(self) <= key < len(self):
-            msg = f"Bag {key} is out of range: there are {len(self)} bags."
-            raise IndexError(msg)
-        return key % len(self)
-
-    def _positions(self, key: Any) -> Integers:
-        key = np.asarray(key)
-        if key.dtype == bool:
-            if key.shape != (len(self),):
-                msg = f"A mask of bags must have {len(self)} entries, got shape {key.shape}."
-                raise IndexError(msg)
-            return np.flatnonzero(key)
-        if key.shape == (0,):
-            return np.empty(0, dtype=np.int64)
-        if key.ndim != 1 or key.dtype.kind not in "iu":
-            msg = f"Bags are indexed by integers, slices or masks, got {key.dtype} of shape {key.shape}."
-            raise IndexError(msg)
-        return np.arange(len(self))[key]
 
     def _take_slice(self, key: slice) -> Bags:
         start, stop, step = key.indices(len(self))
@@ -328,10 +318,7 @@ class Bags:
         )
 
     def _take(self, positions: Integers) -> Bags:
-        sizes = self.sizes[positions]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        # Row r of the result lies as far behind the start of its old bag as behind that of its new one.
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[positions] - offsets[:-1], sizes)
+        rows, offsets = bag_parts.rows_of_bags(self.offsets, positions)
         info = self.instance_info
         return self._rebuilt(self.instances[rows], offsets, positions, None if info is None else info.take(rows))
 

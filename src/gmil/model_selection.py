@@ -15,8 +15,9 @@ from sklearn.pipeline import Pipeline
 
 from gmil import metrics
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
+from gmil.finite import refuse_non_finite
 from gmil.folds import estimator_seed, fold_numbers
-from gmil.validation import check_bags, check_label_count, refuse_non_finite
+from gmil.validation import check_bags, check_label_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

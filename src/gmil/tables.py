@@ -6,6 +6,7 @@ they are used: ``import gmil`` needs none of them.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from gmil.errors import BagValidationError, FormatError, listed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import DTypeLike, NDArray
@@ -46,14 +47,22 @@ def to_arrow(frame: Any) -> pa.Table:
 
 def read_parquet(path: str | os.PathLike[str]) -> pa.Table:
     """Read a Parquet file or folder; a file that is none is one clear error."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with reading_parquet(path):
         return pq.read_table(path)
+
+
+@contextlib.contextmanager
+def reading_parquet(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what Arrow says about a damaged file into one clear error that names it."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (FileNotFoundError, PermissionError):
+        raise
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, (FileNotFoundError, PermissionError)):
-            raise
         msg = f"{path} cannot be read as Parquet: {_first_line(error)} Write the file again."
         raise FormatError(msg) from error
 
@@ -93,7 +102,7 @@ def feature_matrix(
     import pyarrow as pa
 
     if features is None:
-        features = _default_features(table, reserved)
+        features = default_features(table.schema, reserved)
     if isinstance(features, str):
         chosen = column(table, features, "features")
         if _is_list(chosen.type):
@@ -118,14 +127,32 @@ def feature_matrix(
     return np.column_stack(matrix_columns), [str(feature) for feature in features]
 
 
-def _default_features(table: pa.Table, reserved: set[str]) -> str | list[str]:
+def parquet_header(
+    path: str | os.PathLike[str], features: str | Sequence[str] | None, reserved: set[str]
+) -> tuple[int, int, np.dtype[Any]]:
+    """Return rows, features and their type of a Parquet file, from its first row and its footer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with reading_parquet(path):
+        file = pq.ParquetFile(path)
+        first = next(file.iter_batches(1), None)
+    if first is None:
+        msg = f"{path} has no rows; at least one instance is needed."
+        raise FormatError(msg)
+    matrix, _ = feature_matrix(pa.Table.from_batches([first]), features, reserved)
+    return file.metadata.num_rows, matrix.shape[1], matrix.dtype
+
+
+def default_features(schema: pa.Schema, reserved: set[str]) -> str | list[str]:
+    """Return the list column ``features`` where there is one, else every number column not reserved."""
     import pyarrow as pa
 
-    if FEATURES_COLUMN in table.column_names and _is_list(table.schema.field(FEATURES_COLUMN).type):
+    if FEATURES_COLUMN in schema.names and _is_list(schema.field(FEATURES_COLUMN).type):
         return FEATURES_COLUMN
     return [
         field.name
-        for field in table.schema
+        for field in schema
         if field.name not in reserved and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
     ]
 

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from gmil.bags import Bags
 from gmil.errors import BagValidationError
+from gmil.finite import name_of_bag, refuse_non_finite
+from gmil.scale import LazyBags
 from gmil.tables import missing_entries
 
 if TYPE_CHECKING:
@@ -33,6 +35,13 @@ def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = 
     allow_nan : bool
         Let missing and infinite values pass.
     """
+    if isinstance(X, LazyBags):
+        owner = "This" if estimator is None else type(estimator).__name__
+        msg = (
+            f"{owner} needs all bags in memory, but X is {X!r}. GMIL, GMILCV and WeightedGMIL read bags in blocks; for "
+            "others call X.load(), or X[positions].load() for some of the bags."
+        )
+        raise BagValidationError(msg)
     if is_table(X):
         return _one_instance_bags(X, estimator, reset, allow_nan)
     bags = X if isinstance(X, Bags) else Bags.from_list(X)
@@ -44,6 +53,23 @@ def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = 
     if estimator is not None:
         _compare_features(bags, estimator, reset)
     return bags
+
+
+def check_lazy_bags(X: LazyBags, *, estimator: BaseEstimator | None = None, reset: bool = False) -> LazyBags:
+    """Check what can be known of bags before they are read; each block is checked for NaN when it is.
+
+    Parameters
+    ----------
+    X : LazyBags
+    estimator, reset
+        As in `check_bags`.
+    """
+    if len(X) == 0:
+        msg = "X holds no bags; at least one bag is needed."
+        raise BagValidationError(msg)
+    if estimator is not None:
+        _compare_features(X, estimator, reset)
+    return X
 
 
 def is_table(X: Any) -> bool:
@@ -79,45 +105,7 @@ def _one_instance_bags(X: Any, estimator: Any, reset: bool, allow_nan: bool) -> 
     return Bags(matrix, np.arange(matrix.shape[0] + 1))
 
 
-def refuse_non_finite(bags: Bags) -> None:
-    """Refuse NaN and infinity, naming the first bag and column that hold one."""
-    stored = bags.instances.data if sp.issparse(bags.instances) else bags.instances
-    # One sum is finite if and only if (overflow aside) every entry is: far cheaper than a mask of the data.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(np.sum(stored)):
-            return
-    finite = np.isfinite(stored)
-    if finite.all():
-        return
-    if sp.issparse(bags.instances):
-        entry = int((~finite).argmax())
-        row = int(np.searchsorted(bags.instances.indptr, entry, side="right")) - 1
-        feature = int(bags.instances.indices[entry])
-        value = bags.instances.data[entry]
-    else:
-        row, feature = (int(i) for i in np.argwhere(~finite)[0])
-        value = bags.instances[row, feature]
-    bag = int(np.searchsorted(bags.offsets, row, side="right")) - 1
-    msg = (
-        f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {name_of_bag(bags, bag)}, instance "
-        f"{row - bags.offsets[bag]}, {_name_of_feature(bags, feature)} ({int((~finite).sum())} such values in "
-        "all). Every value must be a finite number. Fill or drop them, for example with "
-        "gmil.PerInstance(SimpleImputer())."
-    )
-    raise BagValidationError(msg)
-
-
-def name_of_bag(bags: Bags, position: int) -> str:
-    """Return how an error speaks of a bag: its position and, where it has one, its id."""
-    return f"bag {position}" if bags.bag_ids is None else f"bag {position} ({bags.bag_ids[position]!s})"
-
-
-def _name_of_feature(bags: Bags, position: int) -> str:
-    names = bags.feature_names
-    return f"column {position}" if names is None else f"column {position} ({names[position]})"
-
-
-def _compare_features(bags: Bags, estimator: Any, reset: bool) -> None:
+def _compare_features(bags: Bags | LazyBags, estimator: Any, reset: bool) -> None:
     if bags.n_features == 0:
         msg = f"X has 0 features, but {type(estimator).__name__} needs at least 1."
         raise BagValidationError(msg)
@@ -144,7 +132,7 @@ def _compare_features(bags: Bags, estimator: Any, reset: bool) -> None:
         raise BagValidationError(msg)
 
 
-def check_bag_labels(y: Any, bags: Bags, estimator: BaseEstimator) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the classes and the class number of every bag; labels that do not fit the bags are refused."""
     owner = type(estimator).__name__
     if y is None:
@@ -174,7 +162,7 @@ def check_bag_labels(y: Any, bags: Bags, estimator: BaseEstimator) -> tuple[NDAr
     return classes, encoded.astype(np.int64)
 
 
-def check_label_count(n_labels: int, bags: Bags) -> None:
+def check_label_count(n_labels: int, bags: Bags | LazyBags) -> None:
     """Refuse a number of labels that is not the number of bags, and guess what was meant."""
     if n_labels == len(bags):
         return

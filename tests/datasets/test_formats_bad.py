@@ -43,7 +43,7 @@ def test_empty_file(suffix, tmp_path):
 @pytest.mark.parametrize("name", ["folder", "folder.parquet"])
 def test_folder(name, tmp_path):
     (tmp_path / name).mkdir()
-    with pytest.raises(FormatError, match="is a folder"):
+    with pytest.raises(MissingFileError, match=r"holds no \.npy, \.npz, \.parquet files"):
         read(tmp_path / name)
 
 

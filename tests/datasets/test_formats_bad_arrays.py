@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import scipy.io
 
+from gmil import guard
 from gmil.datasets import read
-from gmil.datasets.formats import guard
 from gmil.errors import (
     BagValidationError,
     FormatError,

@@ -15,6 +15,7 @@ from gmil.datasets.loaders import (
 )
 from gmil.datasets.reading import read, write
 from gmil.datasets.registry import dataset_names, describe
+from gmil.datasets.scanning import scan
 from gmil.datasets.synthetic import make_bags
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "load_musk2",
     "make_bags",
     "read",
+    "scan",
     "write",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
+from gmil.bag_files import read_arrays
 from gmil.bags import Bags
 from gmil.datasets import download
 from gmil.datasets.download import DATA_HOME
@@ -234,7 +235,7 @@ def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> 
 
 
 def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
-    arrays = npz.read_arrays(path)
+    arrays = read_arrays(path)
     bags, y = npz.arrays_to_bags(arrays)
     found = _bunch(info, bags, y)
     if "y_instance" in arrays:

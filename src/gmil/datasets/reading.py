@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from gmil import tables
 from gmil.datasets.formats import arff, arff_writing, c45, delimited, mat, npz, parquet
 from gmil.datasets.formats.contents import Contents
-from gmil.datasets.formats.guard import first_line
 from gmil.datasets.formats.table import table_to_bags
+from gmil.datasets.scanning import scan
 from gmil.errors import (
     BagValidationError,
     FileAccessError,
@@ -19,6 +19,7 @@ from gmil.errors import (
     MissingFileError,
 )
 from gmil.files import replacing
+from gmil.guard import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,11 +49,11 @@ def read(
     features: str | Sequence[str] | None = None,
     info: Sequence[str] = (),
 ) -> tuple[Bags, NDArray[Any] | None]:
-    """Read bags and labels from a file or a data frame.
+    """Read bags and labels from a file, a folder or a data frame.
 
     The suffix of a file says what it is: Parquet, CSV or TSV, NPZ, UCI C4.5 ``.data``, Weka ``.arff`` or
-    Matlab ``.mat``. A table has one instance a row; rows of a bag need not be next to each other. Nothing
-    that is read can run code.
+    Matlab ``.mat``. A folder is read as `scan` describes. A table has one instance a row; rows of a bag need not be
+    next to each other. Nothing that is read can run code.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ def read(
     See Also
     --------
     write : The way back.
+    scan : The same without reading features into memory.
 
     Examples
     --------
@@ -96,8 +98,8 @@ def read(
         return table_to_bags(_table(source), **roles)
     path = Path(source)
     if path.is_dir():
-        msg = f"{path} is a folder, and folders are not read. Name one file in it."
-        raise FormatError(msg)
+        lazy, labels = scan(path, bag=bag, label=label, features=features)
+        return lazy.load(), labels
     reader = _for_suffix(path, _READERS, "read")
     _refuse_unreadable(path)
     try:

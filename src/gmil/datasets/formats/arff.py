@@ -20,10 +20,10 @@ from gmil.datasets.formats.columns import (
     labels_from_text,
     tidy_labels,
 )
-from gmil.datasets.formats.guard import parsing
 from gmil.datasets.formats.rows import rows_to_bags
 from gmil.datasets.formats.table import table_to_bags
 from gmil.errors import BagValidationError, FormatError
+from gmil.guard import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

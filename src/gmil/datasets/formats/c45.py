@@ -8,9 +8,9 @@ import numpy as np
 
 from gmil.datasets.formats.contents import info_columns
 from gmil.datasets.formats.delimited import numbers_only, read_text
-from gmil.datasets.formats.guard import parsing
 from gmil.datasets.formats.table import table_to_bags
 from gmil.errors import BagValidationError, FormatError
+from gmil.guard import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
-from gmil.datasets.formats.guard import parsing
 from gmil.datasets.formats.table import choose_roles, table_to_bags
 from gmil.errors import FormatError
+from gmil.guard import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,15 +34,21 @@ def read(
     info: Sequence[str],
 ) -> tuple[Bags, NDArray[Any] | None]:
     """Read a CSV or TSV file."""
-    delimiter = _delimiter(path)
-    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, delimiter=delimiter))
-    _refuse_headless(path, names)
+    delimiter = delimiter_of(path)
+    names = column_names(path)
     bag, label = choose_roles(names, bag, label, features, info)
     table = read_text(path, delimiter, texts=[name for name in (bag, label) if name is not None])
     wanted = [features] if isinstance(features, str) else features
     table = numbers_only(path, table, {bag, label, *info}, wanted, first_line=2)
     return table_to_bags(table, bag=bag, label=label, features=features, info=info, from_text=True)
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names in the first line of a CSV or TSV file."""
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, delimiter=delimiter_of(path)))
+    _refuse_headless(path, names)
+    return names
 
 
 def write(path: Path, contents: Contents) -> None:
@@ -123,7 +129,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _delimiter(path: Path) -> str:
+def delimiter_of(path: Path) -> str:
+    """Return what separates columns: the suffix says it, or the first line does."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     with parsing(path, "CSV"), path.open(encoding="utf-8-sig") as file:

@@ -13,19 +13,18 @@
 
 from __future__ import annotations
 
-import math
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.bag_files import read_arrays
 from gmil.bags import Bags
 from gmil.datasets.formats.columns import choose, require
 from gmil.datasets.formats.contents import info_columns
-from gmil.datasets.formats.guard import parsing, refuse_impossible_size
 from gmil.datasets.formats.rows import one_per_row, rows_to_bags
-from gmil.errors import BagValidationError, FormatError
+from gmil.errors import BagValidationError
+from gmil.guard import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,47 +56,6 @@ def read(
     arrays = read_arrays(path)
     with parsing(path, "NPZ"):
         return arrays_to_bags(arrays, bag=bag, label=label, features=features, info=info)
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an NPZ file; nothing is unpickled, and no more memory taken than is stored."""
-    with parsing(path, "NPZ"), zipfile.ZipFile(path) as archive:
-        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-        total = sum(_checked_size(path, archive, member) for member in members)
-        refuse_impossible_size(path, "all arrays together", total, path.stat().st_size)
-        return {member.filename[:-4]: _read_member(archive, member) for member in members}
-
-
-def _checked_size(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
-    """Return the bytes of an array as its header has it, if that is what is stored."""
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        header = np.lib.format.read_array_header_1_0
-        if version != (1, 0):
-            header = np.lib.format.read_array_header_2_0
-        shape, _, dtype = header(file)
-        stored = member.file_size - file.tell()
-    if dtype.hasobject:
-        msg = (
-            f"{path} is refused: {member.filename} holds Python objects, which could run code when read. "
-            "Save plain numbers or strings."
-        )
-        raise FormatError(msg)
-    n_bytes = math.prod(shape) * dtype.itemsize
-    if n_bytes != stored:
-        msg = (
-            f"{path} is damaged: {member.filename} should be {n_bytes} bytes for its shape {shape}, but "
-            f"is {stored}. Write or download the file again."
-        )
-        raise FormatError(msg)
-    refuse_impossible_size(path, member.filename, n_bytes, member.compress_size)
-    return n_bytes
-
-
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    with archive.open(member) as file:
-        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        return array
 
 
 def arrays_to_bags(

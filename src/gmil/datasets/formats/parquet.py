@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
-from gmil.datasets.formats.guard import parsing
 from gmil.datasets.formats.table import NAMES_KEY, table_to_bags
+from gmil.guard import parsing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -70,7 +70,7 @@ def table_to_bags(
         labels = labels_from_text(labels) if labels is not None and _all_texts(labels) else labels
     carried = _carried(table, {bag, label}, feature_names, features, info)
     if feature_names is None:
-        feature_names = _kept_names(table, features or tables.FEATURES_COLUMN)
+        feature_names = kept_names(table.schema, features or tables.FEATURES_COLUMN)
     return rows_to_bags(
         matrix,
         ids,
@@ -121,11 +121,11 @@ def _carried(
     ]
 
 
-def _kept_names(table: pa.Table, features: str | Sequence[str]) -> list[str] | None:
+def kept_names(schema: pa.Schema, features: str | Sequence[str]) -> list[str] | None:
     """Return the feature names that a list column carries; another writer's metadata is no error."""
     if not isinstance(features, str):
         return None
-    field = table.schema.field(features)
+    field = schema.field(features)
     try:
         names = json.loads((field.metadata or {})[NAMES_KEY])
     except (KeyError, ValueError):

@@ -1,0 +1,138 @@
+"""One file, one bag: how people keep slides and videos. NumPy's ``.npy`` and ``.npz``, and Parquet."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import tables
+from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
+from gmil.guard import parsing, refuse_impossible_size
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Floats
+
+SUFFIXES = (".npy", ".npz", ".parquet")
+_MATRIX_NAMES = ("X", "features", "instances", "data")
+RESERVED = {"bag", "label"}
+"""Columns of a Parquet file that are no features."""
+
+
+def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a folder that hold a bag each, by name; none, or two of one name, are refused."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        msg = f"{folder} is no folder. Name a folder with one {', '.join(SUFFIXES)} file a bag."
+        raise MissingFileError(msg)
+    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+    if not files:
+        msg = f"{folder} holds no {', '.join(SUFFIXES)} files; every bag must be a file of its own."
+        raise MissingFileError(msg)
+    stems = [path.stem for path in files]
+    twice = sorted({stem for stem in stems if stems.count(stem) > 1}) if len(set(stems)) < len(stems) else []
+    if twice:
+        msg = f"{folder} holds several files for bag {listed(twice)}; the name without suffix is the bag. Rename them."
+        raise BagValidationError(msg)
+    return files
+
+
+def read_bag_file(path: Path, features: str | Sequence[str] | None = None) -> Floats:
+    """Return the instances of one file, (n_instances, n_features); ``.npy`` files are mapped, not read."""
+    if path.suffix == ".parquet":
+        table = tables.read_parquet(path)
+        return _checked(path, tables.feature_matrix(table, features, reserved=RESERVED)[0])
+    if path.suffix == ".npz":
+        return _checked(path, _only_matrix(path, read_arrays(path), features))
+    with parsing(path, "NPY"):
+        return _checked(path, np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _only_matrix(path: Path, arrays: dict[str, NDArray[Any]], name: str | Sequence[str] | None) -> Any:
+    """Return the matrix of an NPZ file: the one named, the only one, or the one with a known name."""
+    matrices = [key for key, array in arrays.items() if array.ndim == 2]
+    if isinstance(name, str):
+        matrices = [key for key in matrices if key == name]
+    elif len(matrices) > 1:
+        matrices = [key for key in matrices if key in _MATRIX_NAMES]
+    if len(matrices) != 1:
+        msg = f"{path} must hold one matrix, called X or alone; its arrays are {listed(sorted(arrays))}."
+        raise FormatError(msg)
+    return arrays[matrices[0]]
+
+
+def _checked(path: Path, matrix: Any) -> Any:
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf" or len(matrix) == 0:
+        msg = (
+            f"{path} must hold one bag, a matrix of numbers with at least one instance, got {matrix.dtype} of shape "
+            f"{matrix.shape}."
+        )
+        raise FormatError(msg)
+    return matrix
+
+
+def bag_file_header(path: Path, features: str | Sequence[str] | None = None) -> tuple[int, int, np.dtype[Any]]:
+    """Return instances, features and type of one file without reading its values."""
+    if path.suffix == ".parquet":
+        return tables.parquet_header(path, features, reserved=RESERVED)
+    if path.suffix == ".npz":
+        with parsing(path, "NPZ"), zipfile.ZipFile(path) as archive:
+            headers = {member.filename[:-4]: _header(path, archive, member) for member in _members(archive)}
+        empty = {name: np.broadcast_to(np.zeros((), dtype), shape) for name, (shape, dtype) in headers.items()}
+        matrix = _checked(path, _only_matrix(path, empty, features))
+    else:
+        matrix = read_bag_file(path)
+    return *matrix.shape, matrix.dtype
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an NPZ file; nothing is unpickled, and no more memory taken than is stored."""
+    with parsing(path, "NPZ"), zipfile.ZipFile(path) as archive:
+        headers = [_header(path, archive, member) for member in _members(archive)]
+        total = sum(math.prod(shape) * dtype.itemsize for shape, dtype in headers)
+        refuse_impossible_size(path, "all arrays together", total, path.stat().st_size)
+        return {member.filename[:-4]: _read_member(archive, member) for member in _members(archive)}
+
+
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    return [member for member in archive.infolist() if member.filename.endswith(".npy")]
+
+
+def _header(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and type of an array as its header has them, if that is what is stored."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            header = np.lib.format.read_array_header_2_0
+        shape, _, dtype = header(file)
+        stored = member.file_size - file.tell()
+    if dtype.hasobject:
+        msg = (
+            f"{path} is refused: {member.filename} holds Python objects, which could run code when read. "
+            "Save plain numbers or strings."
+        )
+        raise FormatError(msg)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    if n_bytes != stored:
+        msg = (
+            f"{path} is damaged: {member.filename} should be {n_bytes} bytes for its shape {shape}, but "
+            f"is {stored}. Write or download the file again."
+        )
+        raise FormatError(msg)
+    refuse_impossible_size(path, member.filename, n_bytes, member.compress_size)
+    return shape, dtype
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(member) as file:
+        array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return array

@@ -1,0 +1,274 @@
+"""A pass over bags on disk: parts are read in pieces, each piece is worked on as bags, the rows of a bag are joined.
+
+Everything here is a plain function of plain arguments, so that a part can be worked on by a thread, or by a process on
+another machine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from gmil.bags import Bags
+from gmil.errors import FormatError
+from gmil.finite import refuse_non_finite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+BagFunction: TypeAlias = Callable[[Bags], Sequence[Any]]
+"""Takes bags, returns tables with one row for each of them."""
+Runner: TypeAlias = Callable[[Callable[..., Any], list[tuple[Any, ...]]], Iterator[Any]]
+"""Calls a function with every tuple of arguments and yields the results in their order."""
+
+_BYTES_OF_A_PART = 1 << 26
+
+
+class Source(Protocol):
+    """Rows on disk, in parts that can be read on their own."""
+
+    @property
+    def n_features(self) -> int: ...  # noqa: D102
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...  # noqa: D102
+
+    @property
+    def edges(self) -> Integers:
+        """The row at which every part begins, and the number of all rows, (n_parts + 1,)."""
+
+    def read(self, part: int, rows: int) -> Iterator[Floats]:
+        """Yield the rows of a part in order, in pieces of at most so many rows."""
+
+    def place(self, part: int) -> str:
+        """Return how an error speaks of a part: the name of its file."""
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """A matrix that is mapped into memory."""
+
+    X: Any
+    edges: Integers
+
+    @classmethod
+    def of(cls, X: Any) -> ArraySource:
+        """Cut a matrix into parts."""
+        rows = max(1, _BYTES_OF_A_PART // max(1, X.shape[1] * X.dtype.itemsize))
+        return cls(X, np.append(np.arange(0, X.shape[0], rows), X.shape[0]))
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type that pieces have."""
+        return float_type(self.X.dtype)
+
+    def read(self, part: int, rows: int) -> Iterator[Floats]:
+        """See `Source.read`."""
+        stop = int(self.edges[part + 1])
+        for start in range(int(self.edges[part]), stop, rows):
+            yield np.ascontiguousarray(self.X[start : min(start + rows, stop)], dtype=self.dtype)
+
+    def place(self, part: int) -> str:
+        """See `Source.place`."""
+        return str(getattr(self.X, "filename", None) or f"part {part} of the array")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        name = getattr(self.X, "filename", None)
+        if not isinstance(self.X, np.memmap) or name is None:
+            return ArraySource, (self.X, self.edges)
+        # Another process maps the file itself, and no row travels.
+        return _mapped, (str(name), str(self.X.dtype), self.X.offset, self.X.shape, self.edges)
+
+
+def _mapped(name: str, dtype: str, offset: int, shape: tuple[int, ...], edges: Integers) -> ArraySource:
+    return ArraySource(np.memmap(name, dtype, "r", offset, shape), edges)
+
+
+def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that instances of this type have as bags."""
+    return np.dtype(np.float32 if dtype.newbyteorder("=") == np.float32 else np.float64)
+
+
+class Part(NamedTuple):
+    """A part of a source, and the bags that it holds rows of."""
+
+    number: int
+    first_bag: int
+    cuts: Integers  # (n_bags + 1,): the rows of the part at which its bags begin, and its number of rows
+    wanted: Booleans  # (n_bags,)
+
+    @property
+    def n_bags(self) -> int:
+        """The number of bags that the part holds rows of."""
+        return len(self.wanted)
+
+    @classmethod
+    def of(cls, number: int, edges: Integers, offsets: Integers, is_wanted: Booleans) -> Part:
+        """Describe a part of a source by the edges of its parts and the offsets of its bags."""
+        start, stop = int(edges[number]), int(edges[number + 1])
+        first, last = _bags_between(offsets, start, stop)
+        cuts = np.clip(offsets[first : last + 1], start, stop) - start
+        return cls(number, first, cuts, is_wanted[first:last])
+
+
+def _bags_between(offsets: Integers, start: int, stop: int) -> tuple[int, int]:
+    """Return the first bag with a row in start..stop and the one behind the last."""
+    return int(np.searchsorted(offsets, start, side="right")) - 1, int(np.searchsorted(offsets, stop, side="left"))
+
+
+def wanted_pieces(
+    source: Source, part: Part, rows: int, ids: NDArray[Any] | None = None, names: tuple[str, ...] | None = None
+) -> Iterator[tuple[Integers, Bags]]:
+    """Yield what a part holds of wanted bags, piece by piece: the numbers of the bags in the source, and their rows."""
+    start = 0
+    for X in source.read(part.number, rows):
+        stop = start + len(X)
+        first, last = _bags_between(part.cuts, start, stop)
+        edges: Integers = np.clip(part.cuts[first : last + 1], start, stop)
+        sizes = edges[1:] - edges[:-1]
+        keep = part.wanted[first:last]
+        start = stop
+        if not keep.any():
+            continue
+        inside = X if keep.all() else X[np.repeat(keep, sizes)]
+        numbers = part.first_bag + first + np.flatnonzero(keep)
+        offsets = np.concatenate([[0], np.cumsum(sizes[keep])])
+        piece = Bags(inside, offsets, None if ids is None else ids[first:last][keep], names)
+        refuse_non_finite(piece, int(numbers[0]))
+        yield numbers, piece
+    if start != part.cuts[-1]:
+        place = source.place(part.number)
+        msg = f"{place} has {start} instances where {part.cuts[-1]} were found before. Scan it again."
+        raise FormatError(msg)
+
+
+def reduce_part(
+    source: Source,
+    part: Part,
+    function: BagFunction,
+    joins: tuple[np.ufunc, ...],
+    rows: int,
+    ids: NDArray[Any] | None = None,
+) -> tuple[Integers, list[NDArray[Any]]]:
+    """Return the numbers of the wanted bags of a part, and their rows of every table."""
+    joined = Joined(joins)
+    for numbers, piece in wanted_pieces(source, part, rows, ids):
+        joined.add(numbers, function(piece))
+    return joined.numbers(), joined.tables()
+
+
+def take_from_part(source: Source, part: int, wanted: Integers, rows: int) -> Floats:
+    """Return some rows of a part, given in ascending order."""
+    found, start = [], 0
+    for X in source.read(part, rows):
+        first, last = np.searchsorted(wanted, [start, start + len(X)])
+        found.append(X[wanted[first:last] - start])
+        start += len(X)
+    if start <= wanted[-1]:
+        msg = f"{source.place(part)} has {start} instances, fewer than were found before. Scan it again."
+        raise FormatError(msg)
+    return np.concatenate(found)
+
+
+class Joined:
+    """Rows of bags that come in order; those of the pieces of one bag become one row."""
+
+    def __init__(self, joins: tuple[np.ufunc, ...]) -> None:
+        self._joins = joins
+        self._numbers: list[Integers] = []
+        self._tables: list[list[NDArray[Any]]] = [[] for _ in joins]
+
+    def add(self, numbers: Integers, tables: Sequence[NDArray[Any]]) -> None:
+        """Take the rows of further bags, of which the first may be the last one that came before."""
+        is_continued = bool(self._numbers) and self._numbers[-1][-1] == numbers[0]
+        if is_continued:
+            for kept, table, join in zip(self._tables, tables, self._joins, strict=True):
+                kept[-1][-1] = join(kept[-1][-1], table[0])
+        skip = int(is_continued)
+        if len(numbers) > skip:
+            self._numbers.append(numbers[skip:])
+            for kept, table in zip(self._tables, tables, strict=True):
+                kept.append(np.array(table[skip:]))
+
+    def numbers(self) -> Integers:
+        """Return the numbers of all bags that came."""
+        return np.concatenate(self._numbers)
+
+    def tables(self) -> list[NDArray[Any]]:
+        """Return all rows, one table for every join."""
+        return [np.concatenate(kept) for kept in self._tables]
+
+
+def in_threads(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """Call a function in threads; yield results in order, and work ahead of who takes them by one task a thread."""
+    if n_threads == 1:
+        yield from (function(*task) for task in tasks)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        waiting: deque[Any] = deque()
+        try:
+            for task in tasks:
+                waiting.append(pool.submit(function, *task))
+                if len(waiting) > n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def read_whole_bags(
+    source: Source, parts: list[Part], rows: int, ids: NDArray[Any] | None, names: tuple[str, ...] | None
+) -> Iterator[Bags]:
+    """Yield runs of whole bags, in order; the next piece is read while the last block is worked on."""
+    held: list[tuple[Integers, Bags]] = []
+    n_held = 0
+    for numbers, piece in _ahead(_all_pieces(source, parts, rows)):
+        if n_held and n_held + piece.n_instances > rows and held[-1][0][-1] != numbers[0]:
+            yield _one_block(held, ids, names)
+            held, n_held = [], 0
+        held.append((numbers, piece))
+        n_held += piece.n_instances
+        if n_held >= rows and len(numbers) > 1:
+            # All but the last bag, which may go on in the next piece.
+            held[-1] = numbers[:-1], piece[:-1]
+            yield _one_block(held, ids, names)
+            held, n_held = [(numbers[-1:], piece[-1:])], int(piece.sizes[-1])
+    yield _one_block(held, ids, names)
+
+
+def _all_pieces(source: Source, parts: list[Part], rows: int) -> Iterator[tuple[Integers, Bags]]:
+    for part in parts:
+        yield from wanted_pieces(source, part, rows)
+
+
+def _one_block(held: list[tuple[Integers, Bags]], ids: NDArray[Any] | None, names: tuple[str, ...] | None) -> Bags:
+    numbers = np.concatenate([found for found, _ in held])
+    sizes = np.concatenate([piece.sizes for _, piece in held])
+    bags, where = np.unique(numbers, return_inverse=True)
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(where, weights=sizes).astype(np.int64))])
+    rows = np.concatenate([piece.instances for _, piece in held])
+    return Bags(rows, offsets, None if ids is None else ids[bags], names)
+
+
+def _ahead(items: Iterator[Any]) -> Iterator[Any]:
+    """Yield items of which the next is made in another thread while the last is in use."""
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, items, end)
+        while (item := waiting.result()) is not end:
+            waiting = pool.submit(next, items, end)
+            yield item
