@@ -163,3 +163,9 @@ def rows_of_bags(offsets: Integers, positions: Integers) -> tuple[Integers, Inte
     new = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     # Row r of the result lies as far behind the start of its old bag as behind that of its new one.
     return np.arange(new[-1]) + np.repeat(offsets[positions] - new[:-1], sizes), new
+
+
+def moved_rows(rows: Integers, offsets: Integers, starts: Integers) -> Integers:
+    """Return where rows are when every bag is moved: from ``offsets`` to ``starts``."""
+    bag = np.searchsorted(offsets, rows, side="right") - 1
+    return np.asarray(rows + (starts - offsets[:-1])[bag])

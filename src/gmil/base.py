@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil import persistence
 from gmil.errors import BagValidationError
-from gmil.validation import check_bag_labels, check_bags
+from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
 
 if TYPE_CHECKING:
     import os
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats
+    from gmil.scale import LazyBags
 
 AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
 
@@ -158,6 +159,17 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         bags = check_bags(X, estimator=self, reset=True)
         self.classes_, encoded = check_bag_labels(y, bags, self)
         return bags, encoded
+
+    def _check_lazy_training(self, X: LazyBags, y: Any) -> tuple[LazyBags, NDArray[np.int64]]:
+        """Do the same for bags that are not in memory."""
+        bags = check_lazy_bags(X, estimator=self, reset=True)
+        self.classes_, encoded = check_bag_labels(y, bags, self)
+        return bags, encoded
+
+    def _check_lazy_new(self, X: LazyBags) -> LazyBags:
+        """Return bags that are not in memory, of the same features as the training bags."""
+        check_is_fitted(self)
+        return check_lazy_bags(X, estimator=self, reset=False)
 
     def _check_new(self, X: Any) -> Bags:
         """Return bags to predict, of the same features as the training bags."""

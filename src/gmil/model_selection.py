@@ -17,7 +17,8 @@ from gmil import metrics
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.finite import refuse_non_finite
 from gmil.folds import estimator_seed, fold_numbers
-from gmil.validation import check_bags, check_label_count
+from gmil.scale import LazyBags
+from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,7 +167,7 @@ def cross_validate(
     ----------
     estimator : estimator
         Any classifier of bags, or a pipeline that ends in one. It is cloned, never fitted itself.
-    bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
+    bags : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
     y : array of shape (n_bags,)
     cv : int, splitter or iterable, default=10
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
@@ -198,7 +199,7 @@ def cross_validate(
     >>> 0.5 < result.accuracy() < 1
     True
     """
-    bags = check_bags(bags, allow_nan=True)
+    bags = check_lazy_bags(bags) if isinstance(bags, LazyBags) else check_bags(bags, allow_nan=True)
     y = np.asarray(y)
     check_label_count(len(y), bags)
     folds = np.array([fold_numbers(cv, y, groups, random_state + repeat) for repeat in range(repeats)])
@@ -222,7 +223,7 @@ class _FoldResult(NamedTuple):
 
 def _fold_by_fold(
     estimator: BaseEstimator,
-    bags: Bags,
+    bags: Bags | LazyBags,
     y: NDArray[Any],
     folds: Integers,
     settings: list[dict[str, Any]],
@@ -266,7 +267,7 @@ def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], 
 def _shared_decisions(
     estimator: Any,
     settings: list[dict[str, Any]],
-    bags: Bags,
+    bags: Bags | LazyBags,
     y: NDArray[Any],
     jobs: Sequence[Job],
     receive: Receiver,
@@ -288,7 +289,7 @@ def _shared_decisions(
 def _all_at_once(
     decide: Callable[..., None],
     estimator: Any,
-    bags: Bags,
+    bags: Bags | LazyBags,
     y: NDArray[Any],
     folds: Integers,
     settings: list[dict[str, Any]],
@@ -297,7 +298,8 @@ def _all_at_once(
     progress: Callable[[int, int], None] | None,
 ) -> CVResult:
     """Give all folds, repeats and settings together to what decides about them."""
-    refuse_non_finite(bags)
+    if not isinstance(bags, LazyBags):
+        refuse_non_finite(bags)
     n_folds = int(folds.max()) + 1
     places = [(r, f) for r in range(len(folds)) for f in range(n_folds)]
     jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
@@ -342,7 +344,7 @@ def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[
 def _run_fold(
     estimator: BaseEstimator,
     setting: Mapping[str, Any],
-    bags: Bags,
+    bags: Bags | LazyBags,
     y: NDArray[Any],
     test: NDArray[np.bool_],
     seed: int,
@@ -370,7 +372,7 @@ def positive_class(model: Any) -> Any:
     return model.classes_[1]
 
 
-def _decisions(model: Any, bags: Bags, classes: NDArray[Any]) -> Floats:
+def _decisions(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> Floats:
     """Return decisions with one column per class of all bags; a class that training lacked is NaN."""
     if hasattr(model, "decision_function"):
         decisions = model.decision_function(bags)

@@ -25,12 +25,27 @@ class Scaling(NamedTuple):
     unit_length: bool
 
 
-def fit_scaling(X: Instances, how: str | None) -> Scaling:
+class ColumnSummary(NamedTuple):
+    """All that a scaling has to know of training instances, each of shape (n_features,)."""
+
+    mean: Floats
+    variance: Floats
+    low: Floats
+    high: Floats
+    dtype: np.dtype[Any]
+
+
+def is_fitted_on_columns(how: str | None) -> bool:
+    """Tell whether a scaling looks at training instances at all: no scaling and "l2" do not."""
+    return how not in (None, "l2")
+
+
+def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
     """Learn a scaling from training instances.
 
     Parameters
     ----------
-    X : array or sparse array of shape (n_instances, n_features)
+    X : array or sparse array of shape (n_instances, n_features), or ColumnSummary
     how : str or None
         "standard" (mean 0, deviation 1), "minmax" (range [0, 1]), "l2" (every instance to length 1), a
         combination of the first two with "+l2", "global" (the range of the whole matrix to [0, 1], then
@@ -81,7 +96,9 @@ def _divide_columns(X: Any, divisor: Floats) -> Any:
 
 
 def _standard(X: Any) -> tuple[Floats, Floats]:
-    if sp.issparse(X):
+    if isinstance(X, ColumnSummary):
+        mean, variance = X.mean, X.variance.copy()
+    elif sp.issparse(X):
         mean, variance = mean_variance_axis(X.astype(np.float64), axis=0)
     else:
         deviations = X.astype(np.float64)
@@ -100,12 +117,14 @@ def _minmax(X: Any) -> tuple[Floats, Floats]:
 
 def _global(X: Any) -> tuple[Floats, Floats]:
     low, high = _column_range(X)
-    n_features = X.shape[1]
+    n_features = len(low)
     width = (high.max() - low.min()) * np.sqrt(n_features)
     return np.full(n_features, low.min()), np.full(n_features, width)
 
 
 def _column_range(X: Any) -> tuple[Floats, Floats]:
+    if isinstance(X, ColumnSummary):
+        return X.low, X.high
     if sp.issparse(X):
         return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
     return X.min(axis=0), X.max(axis=0)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gmil.engine.backends import Backend
 
 DISTANCES = ("min", "mean", "max", "hausdorff", "center-mean")
+FROM_NEAREST = ("min", "center-mean")
+"""Distances that follow from the distance of the nearest instance of a bag to every centre."""
 RULES = ("nearest", "vote")
 THRESHOLDS = ("mean", "mean-positive", "midpoint", "best", "variance")
 

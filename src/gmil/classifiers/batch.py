@@ -10,6 +10,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,9 +20,12 @@ import scipy.sparse as sp
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
 from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
+from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
 from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, resolve, sq_differences
+from gmil.scale import LazyBags
 from gmil.scaling import apply_scaling, fit_scaling
+from gmil.voting import FROM_NEAREST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +79,7 @@ def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
     distance, rule = setting.get("distance", estimator.distance), setting.get("rule", estimator.rule)
     if rule != "nearest":
         return f"rule={rule!r}"
-    return None if distance in ("min", "center-mean") else f"distance={distance!r}"
+    return None if distance in FROM_NEAREST else f"distance={distance!r}"
 
 
 Receiver = Callable[[int, list[int], "Floats"], None]
@@ -85,7 +89,7 @@ Receiver = Callable[[int, list[int], "Floats"], None]
 def batch_decisions(
     estimator: GMIL,
     settings: Sequence[Mapping[str, Any]],
-    bags: Bags,
+    bags: Bags | LazyBags,
     y: NDArray[Any],
     jobs: Sequence[Job],
     receive: Receiver,
@@ -99,8 +103,9 @@ def batch_decisions(
     """
     batch = _Batch(estimator, settings, bags, y, jobs, n_jobs)
     groups = batch.groups()
+    streamed = batch.cluster_lazily(groups) if isinstance(bags, LazyBags) else None
     for done, group in enumerate(groups, start=1):
-        batch.work_on(group, receive)
+        batch.decide(group, batch.cluster(group) if streamed is None else streamed[done - 1], receive)
         if progress is not None:
             progress(done * len(settings) * len(jobs) // len(groups), len(settings) * len(jobs))
 
@@ -120,7 +125,7 @@ class _Batch:
         self,
         estimator: GMIL,
         settings: Sequence[Mapping[str, Any]],
-        bags: Bags,
+        bags: Any,
         y: NDArray[Any],
         jobs: Sequence[Job],
         n_jobs: int | None,
@@ -129,10 +134,14 @@ class _Batch:
         self.parameters = checked_parameters(estimator, settings)
         self.classes, self.labels = np.unique(y, return_inverse=True)
         self.training = np.array([job.training for job in jobs])  # (n_jobs, n_bags)
-        self.members = np.repeat(self.training, bags.sizes, axis=1)  # (n_jobs, n_instances)
         self._positive: dict[Any, Booleans] = {}
         self._sizes: dict[Any, list[CodebookSize]] = {}
         self._grams: dict[str | None, tuple[Instances, Floats]] = {}
+
+    @cached_property
+    def members(self) -> Booleans:
+        """Which instances train which job, (n_jobs, n_instances)."""
+        return np.repeat(self.training, self.bags.sizes, axis=1)
 
     def positive(self, parameters: Any) -> Booleans:
         """Return which bags are positive under a setting, (n_bags, n_problems)."""
@@ -150,7 +159,7 @@ class _Batch:
         if key not in self._sizes:
             model = GMIL(*asked, **{name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")})
             positive = self.positive(parameters)
-            n_instances = self.members.sum(axis=1).tolist()
+            n_instances = (self.training @ self.bags.sizes).tolist()
             self._sizes[key] = [
                 model._codebook_size(n, self.bags.n_features, positive[inside])
                 for n, inside in zip(n_instances, self.training, strict=True)
@@ -173,9 +182,8 @@ class _Batch:
                 groups += [_Group(n_clusters, piece, settings) for piece in pieces]
         return groups
 
-    def work_on(self, group: _Group, receive: Receiver) -> None:
-        """Cluster the jobs of a group once, then decide under every setting."""
-        clusters = self._cluster(group)
+    def decide(self, group: _Group, clusters: FoldClusters, receive: Receiver) -> None:
+        """Decide under every setting of a group about the bags as its clusters see them."""
         by_jobs: dict[Any, list[Sweep]] = defaultdict(list)
         for setting in group.settings:
             parameters = self.parameters[setting]
@@ -192,7 +200,22 @@ class _Batch:
 
     # ---------------------------------------------------------------- clusters
 
-    def _cluster(self, group: _Group) -> FoldClusters:
+    def cluster_lazily(self, groups: list[_Group]) -> list[FoldClusters]:
+        """Cluster the jobs of all groups at once, for bags that are read in blocks."""
+        places = [(group, job) for group in groups for job in group.jobs]
+        parameters = [self.parameters[group.settings[0]] for group, _ in places]
+        requests = [
+            Request(GMIL(**vars(own)), self.training[job], make_generator(self.jobs[job].seed))
+            for own, (_, job) in zip(parameters, places, strict=True)
+        ]
+        positive = [self.positive(own) for own in parameters]
+        tables = iter(cluster_lazily(requests, self.bags, self.labels, positive, n_jobs=self._threads(parameters[0])))
+        return [
+            FoldClusters.of_tables([next(tables) for _ in group.jobs], self.training[group.jobs]) for group in groups
+        ]
+
+    def cluster(self, group: _Group) -> FoldClusters:
+        """Cluster the jobs of a group."""
         model = GMIL(**vars(self.parameters[group.settings[0]]))
         if self._uses_gram(model):
             return self._cluster_from_gram(model, group)
@@ -201,7 +224,7 @@ class _Batch:
             found = list(pool.map(lambda job: self._cluster_one(model, job, one_thread), group.jobs))
         return FoldClusters.stacked(found)
 
-    def _threads(self, model: GMIL) -> int | None:
+    def _threads(self, model: Any) -> int | None:
         return self.n_jobs if self.n_jobs is not None else model.n_jobs
 
     def _uses_gram(self, model: GMIL) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend, KMeansResult
     from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.scale import LazyBags
 
 CLUSTERINGS = ("k-means", "spectral", "kernel")
 INSTANCE_WEIGHTS = ("instances", "bags")
@@ -43,13 +44,28 @@ def n_clustered(n_instances: int, sample_size: int | None, clustering: str) -> i
     return most if clustering == "k-means" else min(most, MOST_LANDMARKS)
 
 
+def rows_to_cluster(
+    bags: Bags | LazyBags, labels: Integers, parameters: Any, generator: np.random.Generator
+) -> Integers | None:
+    """Return which of the training instances are clustered, in order; None means all of them.
+
+    ``sample_size``, ``clustering`` and ``sampling`` of the parameters are read.
+    """
+    most = n_clustered(bags.n_instances, parameters.sample_size, parameters.clustering)
+    return sample_rows(bags, labels, most, parameters.sampling, generator)
+
+
+def weights_in_clusters(bags: Bags | LazyBags, rows: Integers | None, parameters: Any) -> Floats | None:
+    """Return the weight of every instance that is clustered; None where all weigh the same."""
+    return None if parameters.instance_weight == "instances" else _bag_weights(bags, rows)
+
+
 def find_centers(
-    instances: Instances,
-    bags: Bags,
-    labels: Integers,
+    sample: Instances,
     n_clusters: int,
     parameters: Any,
     *,
+    weights: Floats | None,
     init: Floats | None,
     backend: Backend,
     generator: np.random.Generator,
@@ -58,36 +74,31 @@ def find_centers(
 
     Parameters
     ----------
-    instances : (n_instances, n_features)
-        The instances of the bags, in the space where they are clustered.
-    bags : Bags
-    labels : (n_bags,)
+    sample : (n_clustered, n_features)
+        The instances that `rows_to_cluster` chose, in the space where they are clustered.
     n_clusters : int
     parameters : GMIL
-        Its parameters ``sample_size``, ``sampling``, ``clustering``, ``instance_weight``, ``centers``, ``n_init`` and
-        ``max_iter`` are read.
+        Its parameters ``clustering``, ``centers``, ``n_init`` and ``max_iter`` are read.
+    weights : (n_clustered,), optional
+        From `weights_in_clusters`.
     init : (n_clusters, n_features), optional
         Centres to start from, in the same space.
     backend : Backend
     generator : numpy.random.Generator
     """
-    most = n_clustered(bags.n_instances, parameters.sample_size, parameters.clustering)
-    rows = sample_rows(bags, labels, most, parameters.sampling, generator)
-    weights = None if parameters.instance_weight == "instances" else _bag_weights(bags, rows)
     cluster = _Clusterer(n_clusters, weights, parameters.n_init, parameters.max_iter, backend, generator)
     if parameters.clustering == "k-means":
-        sample = instances if rows is None else instances[rows]
         found = cluster(sample, init)
         centers = found.centers
         if parameters.centers == "medoid":
             centers = codebook.medoids(sample, centers, backend)
         return Centers(centers, found.n_iter)
     find = _spectral_centers if parameters.clustering == "spectral" else _kernel_centers
-    found_there = find(as_landmarks(instances, rows), init, cluster, medoids=parameters.centers == "medoid")
-    return found_there._replace(centers=found_there.centers.astype(instances.dtype))
+    found_there = find(as_landmarks(sample), init, cluster, medoids=parameters.centers == "medoid")
+    return found_there._replace(centers=found_there.centers.astype(sample.dtype))
 
 
-def _bag_weights(bags: Bags, rows: Integers | None) -> Floats:
+def _bag_weights(bags: Bags | LazyBags, rows: Integers | None) -> Floats:
     """Return weights that add up to 1 over the instances of every bag that are clustered."""
     bag_of = bags.segment_ids if rows is None else bags.segment_ids[rows]
     weights: Floats = 1 / np.bincount(bag_of)[bag_of]

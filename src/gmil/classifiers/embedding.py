@@ -15,7 +15,7 @@ from scipy.special import softmax
 from gmil.engine.reference import dense_rows, sq_distances
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.engine.arrays import Floats, Instances
 
 MOST_LANDMARKS = 1000
 NEIGHBOUR = 7
@@ -144,7 +144,6 @@ def spectral_embedding(landmarks: Floats, n_dimensions: int) -> Embedding:
     return Embedding("spectral", landmarks, widths, vectors / roots[:, None])
 
 
-def as_landmarks(X: Instances, rows: Integers | None) -> Floats:
-    """Return the given rows, or all, dense and in double precision."""
-    picked = dense_rows(X, np.arange(X.shape[0]) if rows is None else rows)
-    return np.ascontiguousarray(picked, dtype=np.float64)
+def as_landmarks(X: Instances) -> Floats:
+    """Return instances dense and in double precision."""
+    return np.ascontiguousarray(dense_rows(X, np.arange(X.shape[0])), dtype=np.float64)

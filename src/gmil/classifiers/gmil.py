@@ -11,7 +11,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil import codebook, voting
 from gmil.base import register
-from gmil.classifiers.clustering import CLUSTERINGS, INSTANCE_WEIGHTS, find_centers, n_clustered
+from gmil.classifiers.clustering import (
+    CLUSTERINGS,
+    INSTANCE_WEIGHTS,
+    find_centers,
+    n_clustered,
+    rows_to_cluster,
+    weights_in_clusters,
+)
 from gmil.classifiers.settings import (
     CodebookSize,
     check_initial_centers,
@@ -21,9 +28,11 @@ from gmil.classifiers.settings import (
 )
 from gmil.classifiers.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.classifiers.space import METRICS, fit_space
+from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.voted import CodebookClassifier
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.scale import LazyBags
 from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
@@ -285,6 +294,8 @@ class GMIL(CodebookClassifier):
         y : array of shape (n_bags,)
             One label per bag.
         """
+        if isinstance(X, LazyBags):
+            return self._fit_lazily(X, y)
         bags, labels = self._check_training(X, y)
         positive = self._positive_bags(labels)
         generator = make_generator(self.random_state)
@@ -298,6 +309,26 @@ class GMIL(CodebookClassifier):
         to_used = self._distances(instances, backend)
         self._fit_threshold(to_used, bags.offsets, positive, nearest, sq_nearest, backend)
         decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
+        self.slope_ = voting.fit_slope(decisions, self._ordered(labels))
+        return self
+
+    def _fit_lazily(self, X: LazyBags, y: Any) -> Self:
+        """Do the same from tables of one row a bag: what its instances add to every bin, and its distances."""
+        bags, labels = self._check_lazy_training(X, y)
+        positive = self._positive_bags(labels)
+        request = Request(self, np.ones(len(bags), dtype=bool), make_generator(self.random_state))
+        (tables,) = cluster_lazily([request], bags, labels, [positive], n_jobs=self.n_jobs)
+        size = self._codebook_size(bags.n_instances, bags.n_features, positive)
+        self.bandwidth_: float | None = None
+        self._fit_codebook(tables.histograms, None, positive, size)
+        self.threshold_ = None
+        minima = tables.sq_minima[:, self._voter().used_bins]
+        if not self.negative_bins_.shape[-1]:
+            spreads = [tables.spread(bins) for bins in self._voter().positive_bins]
+            self._choose_thresholds(
+                self._judge_lazily(bags, voting.Voter.positive_distances, minima), positive, spreads
+            )
+        decisions = self._judge_lazily(bags, voting.Voter.bag_decisions, minima)
         self.slope_ = voting.fit_slope(decisions, self._ordered(labels))
         return self
 
@@ -338,19 +369,33 @@ class GMIL(CodebookClassifier):
         generator: np.random.Generator,
     ) -> Instances:
         """Set the centres; return the instances in the space where these lie."""
+        rows = rows_to_cluster(bags, labels, self, generator)
+        sample = instances if rows is None else instances[rows]
+        self._find_centers(sample, weights_in_clusters(bags, rows, self), size.n_clusters, backend, generator)
+        embedding = self._space().embedding
+        return instances if embedding is None else embedding.apply(instances)
+
+    def _find_centers(
+        self,
+        sample: Instances,
+        weights: Floats | None,
+        n_clusters: int,
+        backend: Backend,
+        generator: np.random.Generator,
+    ) -> None:
+        """Set the centres from the instances to cluster, which are in the space of the model."""
         space, init = self._space(), None
         if not isinstance(self.init, str):
-            init = cast("Floats", space.apply(np.asarray(self.init, dtype=bags.dtype)))
+            init = cast("Floats", space.apply(np.asarray(self.init, dtype=sample.dtype)))
         self.cluster_centers_, self.n_iter_, embedding = find_centers(
-            instances, bags, labels, size.n_clusters, self, init=init, backend=backend, generator=generator
+            sample, n_clusters, self, weights=weights, init=init, backend=backend, generator=generator
         )
         self._keep_space(space._replace(embedding=embedding))
-        return instances if embedding is None else embedding.apply(instances)
 
     def _soft_votes(
         self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend
     ) -> Floats | None:
-        self.bandwidth_: float | None = None
+        self.bandwidth_ = None
         if self.density == "histogram":
             return None
         self.bandwidth_ = choose_bandwidth(np.sqrt(sq_nearest))
@@ -390,8 +435,11 @@ class GMIL(CodebookClassifier):
         if self.negative_bins_.shape[-1]:
             return
         voter = self._voter()
-        spreads = voter.spreads(nearest, sq_nearest)
         distances = voter.positive_distances(to_used, offsets, backend)
+        self._choose_thresholds(distances, positive, voter.spreads(nearest, sq_nearest))
+
+    def _choose_thresholds(self, distances: Floats, positive: Booleans, spreads: list[float]) -> None:
+        """Set tau from the distances between training bags and C+, (n_bags, n_problems)."""
         thresholds = [
             voting.choose_threshold(self.threshold, distances[:, i], positive[:, i], spreads[i])
             for i in range(positive.shape[1])

@@ -13,6 +13,7 @@ from gmil.errors import BagValidationError
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Integers
+    from gmil.scale import LazyBags
 
 _COREL: dict[str, Any] = {"n_clusters": 20, "n_positive": 4, "n_negative": 4, "scale": "l2"}
 _PAPER: dict[str, dict[str, Any]] = {
@@ -110,7 +111,7 @@ def check_initial_centers(init: Any, n_clusters: int | str, n_features: int) -> 
 
 
 def sample_rows(
-    bags: Bags,
+    bags: Bags | LazyBags,
     labels: Integers,
     sample_size: int | None,
     sampling: str,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.errors import BagValidationError
-from gmil.scaling import Scaling, apply_scaling, fit_scaling
+from gmil.scaling import ColumnSummary, Scaling, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
     from gmil.classifiers.embedding import Embedding
@@ -28,6 +28,11 @@ class FeatureSpace(NamedTuple):
     whitening: Floats | None = None  # (n_components, n_components), symmetric
     embedding: Embedding | None = None
 
+    def is_same(self, other: FeatureSpace) -> bool:
+        """Tell whether another space is this one, without looking at what was fitted."""
+        nothing_fitted = all(part is None for space in (self, other) for part in space if not isinstance(part, bool))
+        return self is other or (nothing_fitted and self.unit_length == other.unit_length)
+
     def apply(self, X: Instances) -> Instances:
         """Take instances into this space."""
         taken = apply_scaling(X, Scaling(self.shift, self.divisor, self.unit_length))
@@ -38,6 +43,12 @@ class FeatureSpace(NamedTuple):
         if self.whitening is not None:
             taken = np.asarray(_dense(taken) @ self.whitening, dtype=X.dtype)
         return taken if self.embedding is None else self.embedding.apply(taken)
+
+
+def fitted_scaling(summary: ColumnSummary | None, scale: str | None) -> FeatureSpace:
+    """Return the space of a scaling; one that looks at instances needs their summary."""
+    scaling = fit_scaling(summary, scale) if summary is not None else fit_scaling(np.empty((0, 0)), scale)
+    return FeatureSpace(*scaling, None, None)
 
 
 def fit_space(

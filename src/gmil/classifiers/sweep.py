@@ -16,6 +16,7 @@ from gmil import codebook, voting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gmil.classifiers.bag_tables import BagTables
     from gmil.classifiers.settings import CodebookSize
     from gmil.engine.arrays import Booleans, Floats, Integers
 
@@ -32,6 +33,16 @@ class FoldClusters(NamedTuple):
         """Return the clusterings of some of the jobs."""
         votes = None if self.votes is None else self.votes[places]
         return FoldClusters(self.histograms[places], self.sq_minima[places], self.spreads[places], votes)
+
+    @classmethod
+    def of_tables(cls, jobs: Sequence[BagTables], training: Booleans) -> FoldClusters:
+        """Put together what was measured of bags that are read in blocks."""
+        spreads = [inside @ job.sq_sums for job, inside in zip(jobs, training, strict=True)]
+        return cls(
+            np.stack([job.histograms for job in jobs]),
+            np.stack([job.sq_minima for job in jobs]).astype(np.float64),
+            np.stack(spreads),
+        )
 
     @classmethod
     def stacked(cls, jobs: Sequence[FoldClusters]) -> FoldClusters:

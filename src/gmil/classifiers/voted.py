@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, softmax
+from sklearn.utils.validation import check_is_fitted
 
 from gmil import voting
 from gmil.bags import Bags
 from gmil.base import BagClassifier
+from gmil.classifiers.bag_tables import Clustering, measure_bags
 from gmil.classifiers.embedding import Embedding
 from gmil.classifiers.explanation import Explanation, explain_problem
 from gmil.classifiers.space import FeatureSpace
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
+from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
 
@@ -54,6 +59,8 @@ class CodebookClassifier(BagClassifier):
         -------
         array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
         """
+        if isinstance(X, LazyBags):
+            return self._judge_lazily(self._check_lazy_new(X), voting.Voter.bag_decisions)
         bags = self._check_new(X)
         backend = resolve(self.backend, self.n_jobs)
         return self._voter().bag_decisions(self._new_distances(bags, backend), bags.offsets, backend)
@@ -90,8 +97,15 @@ class CodebookClassifier(BagClassifier):
         array of shape (n_instances,) or (n_instances, n_classes)
             Aligned with the instances of all bags, one bag after the other.
         """
-        bags = self._check_new(X)
-        return self._voter().instance_decisions(self._new_distances(bags, resolve(self.backend, self.n_jobs)))
+        check_is_fitted(self)
+        voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
+
+        def score(bags: Bags) -> Floats:
+            return voter.instance_decisions(self._new_distances(bags, backend))
+
+        if isinstance(X, LazyBags):
+            return self._check_lazy_new(X).by_blocks(score, per_instance=True)
+        return score(self._check_new(X))
 
     def explain(self, bag: Any, *, label: Any = None) -> Explanation:
         """Return which instances and which centres decided about one bag.
@@ -160,3 +174,22 @@ class CodebookClassifier(BagClassifier):
     def _distances(self, instances: Instances, backend: Backend) -> Floats:
         """Return distances between instances and the bins in use, (n_instances, n_used)."""
         return distances(instances, self.cluster_centers_[self._voter().used_bins], backend)
+
+    def _judge_lazily(
+        self,
+        bags: LazyBags,
+        judge: Callable[[voting.Voter, Floats, Integers, Backend], Floats],
+        sq_minima: Floats | None = None,
+    ) -> Floats:
+        """Return what ``judge`` says about every bag.
+
+        Where the nearest instance decides, one row a bag is all that has to be known: its least squared distances to
+        the bins in use, ``sq_minima``, which are measured where they are not given. Otherwise whole bags are read.
+        """
+        voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
+        if self.rule == "nearest" and self.distance in voting.FROM_NEAREST:
+            if sq_minima is None:
+                used = Clustering(self._space(), self.cluster_centers_[voter.used_bins])
+                sq_minima = measure_bags(bags, [used], backend)[0].sq_minima
+            return judge(voter, np.sqrt(sq_minima), np.arange(len(bags) + 1), backend)
+        return bags.by_blocks(lambda some: judge(voter, self._new_distances(some, backend), some.offsets, backend))

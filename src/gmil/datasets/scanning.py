@@ -68,6 +68,7 @@ def scan(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     gmil.write(Path(folder) / "bags.parquet", bags, y)
     ...     lazy, y = gmil.scan(Path(folder) / "bags.parquet")
+    ...     model = gmil.GMIL(8, random_state=0).fit(lazy, y)
     >>> lazy.shape == bags.shape
     True
     """

@@ -197,10 +197,8 @@ class LazyBags:
         rows : array of int
             Positions among the instances of these bags, in any order.
         """
-        chosen = np.asarray(rows, dtype=np.int64)
-        offsets = self.offsets
-        bag = np.searchsorted(offsets, chosen, side="right") - 1
-        return self._read_rows(chosen + (self.source_offsets[self._places()] - offsets[:-1])[bag])
+        starts = self.source_offsets[self._places()]
+        return self._read_rows(bag_parts.moved_rows(np.asarray(rows, dtype=np.int64), self.offsets, starts))
 
     def blocks(self, rows: int | None = None) -> Iterator[Bags]:
         """Yield runs of whole bags of about so many instances; a larger bag is a block of its own.
@@ -215,6 +213,26 @@ class LazyBags:
         wanted = np.unique(self._places())
         parts = self._parts(wanted)
         return read_whole_bags(self.source, parts, rows or self.block_rows(), self.source_ids, self.feature_names)
+
+    def by_blocks(self, function: Callable[[Bags], Any], *, per_instance: bool = False) -> Any:
+        """Return what a function says about every bag, or about every instance, in the order of these bags.
+
+        Parameters
+        ----------
+        function : callable
+            Takes `Bags`, all of them whole, and returns one row for each, or for each instance.
+        per_instance : bool, default=False
+            Whether there is one row per instance.
+        """
+        places = self._places()
+        wanted, back = np.unique(places, return_inverse=True)
+        found = np.concatenate([function(block) for block in self.blocks()])
+        if np.array_equal(wanted, places):
+            return found
+        if not per_instance:
+            return found[back]
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.source_offsets)[wanted])])
+        return found[bag_parts.rows_of_bags(offsets, back)[0]]
 
     def reduce(
         self, function: BagFunction, joins: Sequence[np.ufunc], *, n_threads: int = 1, rows: int | None = None
