@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
@@ -287,3 +287,79 @@ def test_training_is_the_same_whatever_the_test_bags_hold(data):
         two = cross_validate(GMIL(6, **parameters), moved, y, cv=5)
         np.testing.assert_allclose(one.decisions[0, 0, test], model.decision_function(bags[test]), atol=1e-9)
         np.testing.assert_allclose(two.decisions[0, 0, test], model.decision_function(moved[test]), atol=1e-9)
+
+
+# ------------------------------------------------------------------ one class against the others, several labels
+
+
+def test_one_class_against_all_others(data):
+    bags, y = gmil.make_bags(60, n_features=3, n_classes=3, random_state=2, return_X_y=True)
+    result = cross_validate(GMIL(10), bags, y, cv=4, repeats=2)
+    for label in range(3):
+        binary = result.one_vs_rest(label)
+        assert np.array_equal(binary.y, y == label)
+        assert np.array_equal(binary.predictions, result.decisions[..., label] > 0)
+        hits, areas, precisions = [], [], []
+        for repeat, folds in enumerate(result.folds):
+            for fold in range(4):
+                test = folds == fold
+                decided = result.decisions[0, repeat, test, label]
+                hits.append((decided > 0)[y[test] == label].mean())
+                areas.append(roc_auc_score(y[test] == label, decided))
+                precisions.append(average_precision_score(y[test] == label, decided))
+        assert binary.recall() == pytest.approx(np.mean(hits))
+        assert binary.auc() == pytest.approx(np.mean(areas))
+        assert binary.average_precision() == pytest.approx(np.mean(precisions))
+    with pytest.raises(ValueError, match=r"recall is for two classes. Call result.one_vs_rest"):
+        result.recall()
+    with pytest.raises(ValueError, match=r"label=7 is none of \[0, 1, 2\]"):
+        result.one_vs_rest(7)
+
+
+def test_of_two_classes_either_may_be_the_one(data):
+    bags, y = data
+    result = cross_validate(GMIL(10), bags, y, cv=4)
+    assert result.one_vs_rest(1).auc() == pytest.approx(result.auc())
+    assert result.one_vs_rest(0).auc() == pytest.approx(result.auc())
+    assert result.one_vs_rest(1).recall() == pytest.approx(result.recall())
+
+
+@pytest.mark.parametrize("estimator", [GMIL(10, 2, 3), gmil.WeightedGMIL(views=["nearest"], scales=["l2"])], ids=str)
+def test_an_indicator_matrix_is_one_problem_a_column(data, estimator):
+    bags, y = data
+    indicator = np.column_stack([y, np.arange(len(y)) % 3 == 0]).astype(int)
+    folds = KFold(4, shuffle=True, random_state=0)
+    result = cross_validate(estimator, bags, indicator, cv=folds)
+    assert result.predictions.shape == result.decisions.shape == (1, 1, 60, 2)
+    alone = [cross_validate(estimator, bags, column, cv=folds) for column in indicator.T]
+    for column, expected in enumerate(alone):
+        if isinstance(estimator, GMIL):  # one clustering serves both
+            np.testing.assert_allclose(result.decisions[..., column], expected.decisions)
+        assert result.one_vs_rest(column).auc() == pytest.approx(metrics_mean(result, indicator, column))
+    assert result.auc() == pytest.approx(np.mean([result.one_vs_rest(i).auc() for i in range(2)]))
+    assert result.accuracy() == pytest.approx(np.mean([result.one_vs_rest(i).accuracy() for i in range(2)]))
+    assert result.balanced_accuracy() == pytest.approx(
+        np.mean([result.one_vs_rest(i).balanced_accuracy() for i in range(2)])
+    )
+    assert result.auc_folds_dropped() == 0
+    assert 0.5 <= result.majority_accuracy() <= 1
+
+
+def metrics_mean(result, indicator, column):
+    folds = result.folds[0]
+    return np.mean(
+        [
+            roc_auc_score(indicator[folds == f, column], result.decisions[0, 0, folds == f, column])
+            for f in range(folds.max() + 1)
+        ]
+    )
+
+
+def test_folds_of_an_indicator_matrix_are_balanced_by_combinations(data):
+    bags, y = data
+    indicator = np.column_stack([y, np.arange(len(y)) % 2]).astype(int)
+    indicator[7] = [1, 1]
+    result = cross_validate(GMIL(6), bags, indicator, cv=5)
+    combination = indicator @ [2, 1]
+    counts = np.array([np.bincount(combination[result.folds[0] == f], minlength=4) for f in range(5)])
+    assert (counts.max(axis=0) - counts.min(axis=0) <= 1).all()

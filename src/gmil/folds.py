@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.utils.multiclass import type_of_target
 
 from gmil.errors import BagValidationError
 
@@ -54,6 +55,32 @@ def stratified_folds(y: NDArray[Any], n_folds: int, seed: int) -> Integers:
         generator.shuffle(of_class)
         folds[classes == number] = of_class
     return folds
+
+
+def is_indicator(y: NDArray[Any]) -> bool:
+    """Tell whether y is an indicator matrix, (n_bags, n_labels), of bags that may have several labels."""
+    return y.ndim == 2 and type_of_target(y) == "multilabel-indicator"
+
+
+def strata(y: NDArray[Any]) -> NDArray[Any]:
+    """Return what folds are balanced by: labels, or combinations of an indicator matrix with the rare ones as one."""
+    if not is_indicator(y):
+        return y
+    _, number, count = np.unique(y, axis=0, return_inverse=True, return_counts=True)
+    number = number.ravel()
+    rare = count[number] < 2
+    number[rare] = len(count)
+    if rare.sum() == 1:
+        number[rare] = int(count.argmax())
+    return number
+
+
+def training_folds_are_complete(y: NDArray[Any], folds: Integers) -> bool:
+    """Tell whether every training fold, of ``folds (n_repeats, n_bags)``, has bags of every class."""
+    columns = [column > 0 for column in y.T] if is_indicator(y) else [y]
+    by_class = [folds[:, column == label] for column in columns for label in np.unique(column)]
+    enough = all(len(np.unique(column)) > 1 for column in columns)
+    return enough and all((rows != rows[:, :1]).any(axis=1).all() for rows in by_class)
 
 
 def _refuse_splitter(how_often: str, bag: int) -> None:

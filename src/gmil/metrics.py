@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import rankdata
+from sklearn.metrics import average_precision_score
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +42,16 @@ def auc(positive: Booleans, decisions: Floats) -> float:
         return float("nan")
     ranks = rankdata(decisions)
     return float((ranks[positive].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+
+
+def average_precision(positive: Booleans, decisions: Floats) -> float:
+    """Return the mean precision at every positive bag in the order of decisions, equal decisions together.
+
+    NaN where no bag is positive, or a decision is missing.
+    """
+    if not positive.any() or np.isnan(decisions).any():
+        return float("nan")
+    return float(average_precision_score(positive, decisions))
 
 
 def bootstrap_interval(

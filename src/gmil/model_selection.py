@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from gmil import metrics
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.finite import refuse_non_finite
-from gmil.folds import estimator_seed, fold_numbers
+from gmil.folds import estimator_seed, fold_numbers, is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
@@ -38,8 +38,8 @@ class CVResult:
 
     Attributes
     ----------
-    y : array of shape (n_bags,)
-    predictions : array of shape (n_settings, n_repeats, n_bags)
+    y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
+    predictions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_labels)
         The label predicted for every bag when it was in the test fold.
     decisions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_classes)
         NaN where the estimator has no decisions.
@@ -68,9 +68,31 @@ class CVResult:
         return int(self.fit_seconds.shape[-1])
 
     @property
-    def correct(self) -> NDArray[np.bool_]:
-        """Whether every bag was right, (n_settings, n_repeats, n_bags)."""
-        return np.asarray(self.predictions == self.y)
+    def correct(self) -> NDArray[Any]:
+        """Whether every bag was right, or the share of its labels that were, (n_settings, n_repeats, n_bags)."""
+        right = np.asarray(self.predictions == self.y)
+        return right.mean(axis=-1) if self.y.ndim == 2 else right
+
+    def one_vs_rest(self, label: Any) -> CVResult:
+        """Return the result of one class against all others, or of one label of several: classes True and False.
+
+        Parameters
+        ----------
+        label : label
+            A class, or the number of a column of an indicator matrix.
+        """
+        labels = np.arange(self.y.shape[1]) if self.y.ndim == 2 else np.unique(self.y)
+        found = np.flatnonzero(labels == label)
+        if len(found) == 0:
+            msg = f"label={label!r} is none of {labels.tolist()}."
+            raise ValueError(msg)
+        column = int(found[0])
+        if self.decisions.ndim == 4:
+            decisions = self.decisions[..., column]
+        else:
+            decisions = self.decisions if label == self.positive_label else -self.decisions
+        y = self.y[:, column] > 0 if self.y.ndim == 2 else self.y == label
+        return replace(self, y=y, predictions=decisions > 0, decisions=decisions, positive_label=True)
 
     def fold_accuracies(self) -> Floats:
         """Return the accuracy in every fold, (n_settings, n_repeats, n_folds)."""
@@ -105,43 +127,79 @@ class CVResult:
 
     def balanced_accuracy(self) -> Any:
         """Return the mean over folds and repeats of the mean recall of the classes."""
+        if self.y.ndim == 2:
+            return _plain(np.mean([self.one_vs_rest(i)._balanced() for i in range(self.y.shape[1])], axis=0))
+        return _plain(self._balanced())
+
+    def _balanced(self) -> Floats:
         by_fold = metrics.balanced_accuracy_by_fold(self.correct, self.y, self.folds, self.n_folds)
-        return _plain(by_fold.mean(axis=(1, 2)))
+        return np.asarray(by_fold.mean(axis=(1, 2)))
+
+    def recall(self) -> Any:
+        """Return the share of positive bags that were found, over the folds that have any; two classes only."""
+        positive = self._two_classes("recall")
+        return self._mean_over_folds(lambda s, r, test: _share(self.correct[s, r][test & positive]))
+
+    def average_precision(self) -> Any:
+        """Return the mean average precision over the folds that have positive bags; two classes only."""
+        positive = self._two_classes("average_precision")
+        return self._mean_over_folds(
+            lambda s, r, test: metrics.average_precision(positive[test], self.decisions[s, r][test])
+        )
+
+    def _two_classes(self, measure: str) -> NDArray[np.bool_]:
+        if self.positive_label is None or self.decisions.ndim == 4:
+            msg = f"{measure} is for two classes. Call result.one_vs_rest(label).{measure}()."
+            raise ValueError(msg)
+        return np.asarray(self.y == self.positive_label)
+
+    def _mean_over_folds(self, measure: Callable[[int, int, NDArray[np.bool_]], float]) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # no such fold at all: NaN is the answer
+            return _plain(np.nanmean(self._by_fold(measure), axis=(1, 2)))
+
+    def _by_fold(self, measure: Callable[[int, int, NDArray[np.bool_]], float]) -> Floats:
+        return np.array(
+            [
+                [[measure(s, r, self.folds[r] == f) for f in range(self.n_folds)] for r in range(len(self.folds))]
+                for s in range(len(self.predictions))
+            ]
+        )
 
     def fold_aucs(self) -> Floats:
         """Return the area under the curve in every fold, NaN where a fold has one class only.
 
         With more than two classes it is the mean over the classes, each against the others.
         """
-        return np.array(
-            [
-                [[self._auc(s, r, self.folds[r] == f) for f in range(self.n_folds)] for r in range(len(self.folds))]
-                for s in range(len(self.predictions))
-            ]
-        )
+        return self._by_fold(self._auc)
 
     def auc(self) -> Any:
         """Return the mean area under the curve over the folds that have two classes."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # no such fold at all: NaN is the answer
-            return _plain(np.nanmean(self.fold_aucs(), axis=(1, 2)))
+        return self._mean_over_folds(self._auc)
 
     def auc_folds_dropped(self) -> int:
         """Return how many folds have one class only, so that they have no area under the curve."""
-        has_one_class = [len(np.unique(self.y[row == f])) < 2 for row in self.folds for f in range(self.n_folds)]
-        return sum(has_one_class)
+        columns = self.y.T if self.y.ndim == 2 else [self.y]
+        tested = [row == f for row in self.folds for f in range(self.n_folds)]
+        return sum(any(len(np.unique(column[test])) < 2 for column in columns) for test in tested)
 
     def majority_accuracy(self) -> float:
         """Return the accuracy of always naming the most frequent class."""
-        return float(np.unique(self.y, return_counts=True)[1].max() / len(self.y))
+        columns = self.y.T if self.y.ndim == 2 else [self.y]
+        return float(np.mean([np.unique(column, return_counts=True)[1].max() / len(column) for column in columns]))
 
     def _auc(self, setting: int, repeat: int, test: NDArray[np.bool_]) -> float:
         decisions, y = self.decisions[setting, repeat][test], self.y[test]
         if decisions.ndim == 1:
             return metrics.auc(y == self.positive_label, decisions)
-        by_class = [metrics.auc(y == label, decisions[:, i]) for i, label in enumerate(np.unique(self.y))]
+        members = y > 0 if y.ndim == 2 else y[:, None] == np.unique(self.y)
+        by_class = [metrics.auc(member, decisions[:, i]) for i, member in enumerate(members.T)]
         known = [value for value in by_class if not np.isnan(value)]
         return float(np.mean(known)) if known else float("nan")
+
+
+def _share(hits: NDArray[Any]) -> float:
+    return float(hits.mean()) if len(hits) else float("nan")
 
 
 def _plain(values: Floats) -> Any:
@@ -168,7 +226,9 @@ def cross_validate(
     estimator : estimator
         Any classifier of bags, or a pipeline that ends in one. It is cloned, never fitted itself.
     bags : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-    y : array of shape (n_bags,)
+    y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
+        With an indicator matrix, folds are balanced by combinations of labels, and GMIL sets every label against the
+        others on one clustering.
     cv : int, splitter or iterable, default=10
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
         seeded by ``random_state + repeat``. A splitter must test every bag exactly once.
@@ -202,7 +262,7 @@ def cross_validate(
     bags = check_lazy_bags(bags) if isinstance(bags, LazyBags) else check_bags(bags, allow_nan=True)
     y = np.asarray(y)
     check_label_count(len(y), bags)
-    folds = np.array([fold_numbers(cv, y, groups, random_state + repeat) for repeat in range(repeats)])
+    folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     if can_batch(estimator, settings, y, folds):
         decide: Callable[..., None] = batch_decisions
@@ -233,10 +293,11 @@ def _fold_by_fold(
 ) -> CVResult:
     n_folds = int(folds.max()) + 1
     places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
-    classes = np.unique(y)
+    several = is_indicator(y)
+    classes = np.arange(y.shape[1]) if several else np.unique(y)
     shape = (len(settings), len(folds), len(y))
-    predictions = np.empty(shape, dtype=y.dtype)
-    decisions = np.full(shape if len(classes) == 2 else (*shape, len(classes)), np.nan)
+    predictions = np.empty((*shape, *y.shape[1:]), dtype=y.dtype)
+    decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
     seconds = np.zeros((2, len(settings), len(folds), n_folds))
     tasks = (
         delayed(_run_fold)(estimator, settings[s], bags, y, folds[r] == f, estimator_seed(random_state, r, f), classes)
@@ -248,7 +309,7 @@ def _fold_by_fold(
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
         seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
-        positive_label = result.positive_label
+        positive_label = None if several else result.positive_label
         if progress is not None:
             progress(done, len(places))
     return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_label)
@@ -258,10 +319,9 @@ def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], 
     """Tell whether the class works on folds together under every setting, and every training fold has every class."""
     if not hasattr(type(estimator), "_decisions_of_folds"):
         return False
-    labels = np.unique(y)
-    by_class = [folds[:, y == label] for label in labels]
-    complete = len(labels) > 1 and all((row != row[0]).any() for rows in by_class for row in rows)
-    return complete and all(clone(estimator).set_params(**setting)._shares_folds() for setting in settings)
+    if is_indicator(y) or not training_folds_are_complete(y, folds):
+        return False
+    return all(clone(estimator).set_params(**setting)._shares_folds() for setting in settings)
 
 
 def _shared_decisions(
@@ -305,8 +365,10 @@ def _all_at_once(
     jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
     repeat_of = np.array([r for r, _ in places])
     tested = np.array([folds[r] == f for r, f in places])  # (n_jobs, n_bags)
-    n_classes = len(np.unique(y))
-    shape = (len(settings), len(folds), len(y), 1 if n_classes == 2 else n_classes)
+    several = is_indicator(y)
+    n_classes = y.shape[1] if several else len(np.unique(y))
+    is_one_problem = n_classes == 2 and not several
+    shape = (len(settings), len(folds), len(y), 1 if is_one_problem else n_classes)
     decisions = np.empty(shape)
 
     def keep(setting: int, some: list[int], found: Floats) -> None:
@@ -317,20 +379,24 @@ def _all_at_once(
     start = time.perf_counter()
     decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
-    decisions = decisions[..., 0] if n_classes == 2 else decisions
-    flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
-    models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
-    predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
+    decisions = decisions[..., 0] if is_one_problem else decisions
+    if several:
+        predictions, positive_label = (decisions > 0).astype(y.dtype), None
+    else:
+        flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
+        models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
+        predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
+        positive_label = positive_class(models[0])
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
     return CVResult(
         y,
-        predictions.reshape(len(settings), len(folds), len(y)),
+        predictions.reshape(len(settings), len(folds), *y.shape),
         decisions,
         folds,
         shared,
         np.zeros_like(shared),
         settings,
-        positive_class(models[0]),
+        positive_label,
     )
 
 

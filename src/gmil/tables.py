@@ -218,8 +218,11 @@ def to_list_table(
     flat = pa.array(np.ascontiguousarray(instances, dtype=dtype).ravel())
     parts = {name: pa.array(np.asarray(part)) for name, part in columns.items()}
     parts |= _info_columns(info, {*parts, FEATURES_COLUMN})
-    parts[FEATURES_COLUMN] = pa.FixedSizeListArray.from_arrays(flat, instances.shape[1])
-    return pa.table(parts)
+    # Lists and numbers that are never missing are read more than twice as fast.
+    kind = pa.list_(pa.field("element", flat.type, nullable=False), instances.shape[1])
+    parts[FEATURES_COLUMN] = pa.FixedSizeListArray.from_arrays(flat, type=kind)
+    schema = pa.schema([pa.field(name, part.type, nullable=name != FEATURES_COLUMN) for name, part in parts.items()])
+    return pa.table(parts, schema=schema)
 
 
 def _info_columns(info: pa.Table | None, taken: set[str]) -> dict[str, pa.ChunkedArray]:

@@ -23,6 +23,7 @@ from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandw
 from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
 from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, resolve, sq_differences
+from gmil.folds import is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
 from gmil.scaling import apply_scaling, fit_scaling
 from gmil.voting import FROM_NEAREST
@@ -70,8 +71,7 @@ def can_batch(estimator: Any, settings: Sequence[Mapping[str, Any]], y: NDArray[
         return False
     if any(why_not_batched(estimator, setting) for setting in settings):
         return False
-    by_class = [folds[:, y == label] for label in np.unique(y)]
-    return all((rows != rows[:, :1]).any(axis=1).all() for rows in by_class)
+    return training_folds_are_complete(y, folds)
 
 
 def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
@@ -132,7 +132,8 @@ class _Batch:
     ) -> None:
         self.bags, self.jobs, self.n_jobs = bags, jobs, n_jobs
         self.parameters = checked_parameters(estimator, settings)
-        self.classes, self.labels = np.unique(y, return_inverse=True)
+        self.classes, self.labels = np.unique(strata(y), return_inverse=True)
+        self.indicator = y > 0 if is_indicator(y) else None
         self.training = np.array([job.training for job in jobs])  # (n_jobs, n_bags)
         self._positive: dict[Any, Booleans] = {}
         self._sizes: dict[Any, list[CodebookSize]] = {}
@@ -145,6 +146,8 @@ class _Batch:
 
     def positive(self, parameters: Any) -> Booleans:
         """Return which bags are positive under a setting, (n_bags, n_problems)."""
+        if self.indicator is not None:
+            return self.indicator
         if parameters.pos_label not in self._positive:
             model = GMIL(pos_label=parameters.pos_label)
             model.classes_ = self.classes

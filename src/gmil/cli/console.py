@@ -83,6 +83,31 @@ class Progress:
         self._bar.update(self._task, completed=done, total=total)
 
 
+class StreamProgress(Progress):
+    """Shows how far a pass over instances is, how fast it goes and how long it will take; passes follow each other."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self._pass, self._began, self._done = 1, self._start, 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Report that ``done`` of ``total`` instances of this pass are read."""
+        now = time.monotonic()
+        if done < self._done:
+            self._pass, self._began = self._pass + 1, now
+        self._done = done
+        if now - self._start < _QUIET_SECONDS:
+            return
+        rate = done / max(now - self._began, 1e-9)
+        text = f"{self.what}, pass {self._pass}: {rate / 1000:,.0f} thousand instances/s"
+        if sys.stderr.isatty():
+            self._show_bar(done, total)
+            self._bar.update(self._task, description=text)
+        elif now - self._last_line > _SECONDS_BETWEEN_LINES and done < total:
+            self._last_line = now
+            say(f"{text}, {done:,} of {total:,}, about {(total - done) / max(rate, 1e-9):.0f} s left")
+
+
 def _terminal_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

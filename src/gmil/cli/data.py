@@ -1,4 +1,4 @@
-"""``gmil data list | info | convert``."""
+"""``gmil data list | info | convert | make``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from gmil import datasets
-from gmil.cli.console import clear_errors, print_table, say
+from gmil.cli.console import Progress, clear_errors, print_table, say
 from gmil.cli.inputs import LabelledBags, data_options, read_data
 
 
@@ -67,6 +67,29 @@ def summary(data: LabelledBags) -> dict[str, Any]:
         "classes": {str(name): int(count) for name, count in labels.items()},
         "info columns": [] if bags.instance_info is None else bags.instance_info.column_names,
     }
+
+
+@data.command()
+@click.argument("kind", type=click.Choice(["med11"]))
+@click.option("-o", "--output", required=True, metavar="DIR", help="The folder to write; it must not exist.")
+@click.option("--bags", default=813, show_default=True, help="Videos.")
+@click.option("--instances", default=2_600_000, show_default=True, help="Frames of all videos.")
+@click.option("--features", default=1000, show_default=True, help="Words, so numbers a frame.")
+@click.option("--events", default=5, show_default=True, help="Events; a video takes one.")
+@click.option("--seed", default=0, show_default=True, help="Seed.")
+def make(kind: str, output: str, bags: int, instances: int, features: int, events: int, seed: int) -> None:
+    """Make data to order: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
+    with clear_errors(), Progress(f"{kind}, instances") as progress:
+        datasets.make_med11(
+            output,
+            n_bags=bags,
+            n_instances=instances,
+            n_features=features,
+            n_events=events,
+            random_state=seed,
+            progress=progress,
+        )
+        say(f"{output}: {bags} bags, {instances} instances written.")
 
 
 @data.command()

@@ -13,6 +13,7 @@ from gmil.datasets.loaders import (
     load_musk1,
     load_musk2,
 )
+from gmil.datasets.med11 import make_med11
 from gmil.datasets.reading import read, write
 from gmil.datasets.registry import dataset_names, describe
 from gmil.datasets.scanning import scan
@@ -31,6 +32,7 @@ __all__ = [
     "load_musk1",
     "load_musk2",
     "make_bags",
+    "make_med11",
     "read",
     "scan",
     "write",
