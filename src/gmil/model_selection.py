@@ -15,6 +15,8 @@ from sklearn.pipeline import Pipeline
 
 from gmil import metrics
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
+from gmil.classifiers.weighted import WeightedGMIL
+from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.finite import refuse_non_finite
 from gmil.folds import estimator_seed, fold_numbers, is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
@@ -266,6 +268,8 @@ def cross_validate(
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     if can_batch(estimator, settings, y, folds):
         decide: Callable[..., None] = batch_decisions
+    elif isinstance(bags, LazyBags) and type(estimator) is WeightedGMIL and training_folds_are_complete(y, folds):
+        decide = streamed_decisions
     elif _can_share(estimator, settings, y, folds):
         decide = _shared_decisions
     else:

@@ -17,6 +17,7 @@ from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.folds import fold_numbers
+from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +132,7 @@ class GMILCV(BagClassifier):
         groups : array of shape (n_bags,), optional
             Bags of one group (a patient, a site) stay in one inner fold.
         """
-        bags, labels = self._check_training(X, y)
+        bags, labels = self._check_lazy_training(X, y) if isinstance(X, LazyBags) else self._check_training(X, y)
         y = self.classes_[labels]
         generator = make_generator(self.random_state)
         base = GMIL(sample_size=self.sample_size, pos_label=self.pos_label, n_jobs=self.n_jobs, backend=self.backend)
@@ -162,7 +163,7 @@ class GMILCV(BagClassifier):
         seeds = generator.integers(2**31 - 1, size=self.repeats).tolist()
         return np.array([fold_numbers(n_folds, labels, groups, seed) for seed in seeds])
 
-    def _settings(self, bags: Bags, folds: Integers) -> list[Mapping[str, Any]]:
+    def _settings(self, bags: Bags | LazyBags, folds: Integers) -> list[Mapping[str, Any]]:
         if not isinstance(self.param_grid, str):
             return list(ParameterGrid(self.param_grid))
         held_out = [int(bags.sizes[row == fold].sum()) for row in folds for fold in range(row.max() + 1)]
@@ -173,7 +174,7 @@ class GMILCV(BagClassifier):
         self,
         base: GMIL,
         settings: Sequence[Mapping[str, Any]],
-        bags: Bags,
+        bags: Bags | LazyBags,
         y: Any,
         folds: Integers,
         generator: np.random.Generator,
@@ -203,7 +204,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_new(X)
+        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.decision_function(bags)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -213,7 +214,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_new(X)
+        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.predict_proba(bags)
 
     def score_instances(self, X: Any) -> Floats:
@@ -223,7 +224,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_new(X)
+        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.score_instances(bags)
 
     def explain(self, bag: Any, *, label: Any = None) -> Explanation:

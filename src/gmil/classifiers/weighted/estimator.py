@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,13 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.classifiers.weighted.centers import CENTERS, choose_centers
-from gmil.classifiers.weighted.fitting import FittedViews, fit_views
+from gmil.classifiers.weighted.fitting import FittedViews, Fitting, Learning, fit_views
 from gmil.classifiers.weighted.instances import instance_scores
 from gmil.classifiers.weighted.model import KERNELS
+from gmil.classifiers.weighted.streaming import Plan, decide_lazily, fit_lazily
 from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
-from gmil.validation import check_bags, check_label_count
+from gmil.scale import LazyBags
+from gmil.validation import check_bag_labels, check_bags, check_label_count, check_lazy_bags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,12 +55,17 @@ class WeightedGMIL(BagClassifier):
         the distances to the centres alone and is additive over centres; it is less accurate.
     scales : "auto" or sequence, default="auto"
         The scalings: any of "standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank" (every feature
-        replaced by its rank) and None. "auto" is all but None; for sparse bags None, "l2" and "standard".
+        replaced by its rank) and None. "auto" is all but None, and but "rank" where ``sample_size`` is exceeded: to
+        rank all instances would take longer than everything else; for sparse bags None, "l2" and "standard".
     views : sequence, default=("range", "moments", "nearest")
         The sides from which a bag is seen. Sparse bags are seen by their mean and their distances.
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook: instances drawn at random, the centres of k-means, or the best centres of k-means with five
         times as many clusters by Eq. 6 of the paper.
+    sample_size : int or "auto", default="auto"
+        With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
+        ``max_bags`` bags, thinned alike. The views with 90 % of the say are then fitted to whole bags, read once.
+        "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
         on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags.
@@ -111,6 +119,7 @@ class WeightedGMIL(BagClassifier):
         "scales": [StrOptions({"auto"}), list, tuple],
         "views": [list, tuple],
         "centers": [StrOptions(set(CENTERS))],
+        "sample_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_bags": [Interval(Integral, 10, None, closed="left")],
         "n_points": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -128,6 +137,7 @@ class WeightedGMIL(BagClassifier):
         scales: Any = "auto",
         views: Any = KINDS,
         centers: str = "random",
+        sample_size: int | str = "auto",
         max_bags: int = 1500,
         n_points: int = 500,
         class_weight: Any = None,
@@ -141,6 +151,7 @@ class WeightedGMIL(BagClassifier):
         self.scales = scales
         self.views = views
         self.centers = centers
+        self.sample_size = sample_size
         self.max_bags = max_bags
         self.n_points = n_points
         self.class_weight = class_weight
@@ -157,62 +168,74 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
             One label per bag, or for several labels at once 1 where a bag has the label.
         groups : array of shape (n_bags,), optional
             Bags of one group (a patient, a site) are left out together wherever something is chosen.
         """
-        bags, positive, weights = self._check_problems(X, y)
-        groups = self._check_groups(groups, bags)
+        if isinstance(X, LazyBags):
+            return self._fit_lazily(check_lazy_bags(X, estimator=self, reset=True), y, groups)
+        bags = check_bags(X, estimator=self, reset=True)
+        sparse = bool(sp.issparse(bags.instances))
+        if not (isinstance(self.sample_size, str) or sparse) and bags.n_instances > self.sample_size:
+            return self._fit_lazily(LazyBags.from_array(bags.instances, bags.offsets, bag_ids=bags.bag_ids), y, groups)
+        learning = self._learning(bags, y, groups)
         generator = make_generator(self.random_state)
-        backend = resolve(self.backend, self.n_jobs)
-        scales = self._check_sides(sparse=sp.issparse(bags.instances))
         spaces = choose_centers(
-            bags, scales, self.n_centers, self.centers, positive, backend=backend, generator=generator
-        )
-        found = fit_views(
             bags,
-            spaces,
-            tuple(self.views),
-            positive,
-            weights,
-            groups,
-            kernels=("linear",) if self.vote == "linear" else KERNELS,
-            max_bags=self.max_bags,
-            n_points=self.n_points,
-            backend=backend,
+            self._check_sides(sparse=sparse),
+            self.n_centers,
+            self.centers,
+            learning.positive,
+            backend=learning.backend,
             generator=generator,
         )
+        found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
+        return self._keep(found, sparse=sparse)
+
+    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any) -> Self:
+        learning = self._learning(bags, y, groups)
+        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state))
+        (found,) = fit_lazily([plan], bags)
+        return self._keep(found.fitting, sparse=False)
+
+    def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
         self.familiar_distance_ = found.familiar_distance
         self.spaces_, self.views_ = found.as_plain()
-        self.sparse_ = bool(sp.issparse(bags.instances))
+        self.sparse_ = sparse
         return self
 
-    def _check_problems(self, X: Any, y: Any) -> tuple[Bags, Booleans, Floats]:
-        """Return bags, which are positive in which problem, (n_bags, n_problems), and the weight of each."""
+    def _learning(self, bags: Bags | LazyBags, y: Any, groups: Any) -> Learning:
+        """Return what is to be learnt from checked bags, and set what every fitted classifier has."""
+        positive, weights = self._check_problems(bags, y)
+        kernels = ("linear",) if self.vote == "linear" else KERNELS
+        backend = resolve(self.backend, self.n_jobs)
+        return Learning(positive, weights, self._check_groups(groups, bags), kernels, self.n_points, backend)
+
+    def _check_problems(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats]:
+        """Return which bags are positive in which problem, (n_bags, n_problems), and the weight of each."""
         indicator = _indicator(y)
         if indicator is not None:
-            bags = check_bags(X, estimator=self, reset=True)
             check_label_count(len(indicator), bags)
             if self.class_weight is not None:
                 msg = "class_weight is not for indicator labels. Leave it out."
                 raise BagValidationError(msg)
             self.classes_, self.multilabel_ = np.arange(indicator.shape[1]), True
-            return bags, indicator > 0, np.ones(len(bags))
-        bags, labels = self._check_training(X, y)
+            return indicator > 0, np.ones(len(bags))
+        self.classes_, labels = check_bag_labels(y, bags, self)
         self.multilabel_ = False
         weights = compute_sample_weight(self.class_weight, self.classes_[labels])
         if len(self.classes_) > 2:
             if self.pos_label is not None:
                 msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has more classes."
                 raise BagValidationError(msg)
-            return bags, labels[:, None] == np.arange(len(self.classes_)), weights
+            return labels[:, None] == np.arange(len(self.classes_)), weights
         self._check_positive_class()
-        return bags, labels[:, None] == self._class_order()[1], weights
+        return labels[:, None] == self._class_order()[1], weights
 
-    def _check_groups(self, groups: Any, bags: Bags) -> Integers | None:
+    def _check_groups(self, groups: Any, bags: Bags | LazyBags) -> Integers | None:
         if groups is None:
             return None
         found = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -221,10 +244,10 @@ class WeightedGMIL(BagClassifier):
             raise BagValidationError(msg)
         return found
 
-    def _check_sides(self, *, sparse: bool) -> tuple[str | None, ...]:
+    def _check_sides(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
         """Return the scalings to use; scalings and views that do not exist are refused."""
         known_scales = SPARSE_SCALES if sparse else (*SCALES, None)
-        scales = (SPARSE_SCALES if sparse else SCALES) if isinstance(self.scales, str) else tuple(self.scales)
+        scales = (SPARSE_SCALES if sparse else automatic) if isinstance(self.scales, str) else tuple(self.scales)
         for name, given, known in (("scales", scales, known_scales), ("views", tuple(self.views), KINDS)):
             wrong = [item for item in given if item not in known]
             if wrong or not given:
@@ -246,8 +269,12 @@ class WeightedGMIL(BagClassifier):
         -------
         array of shape (n_bags,), or (n_bags, n_classes) for more than two classes or indicator labels
         """
-        bags = self._check_new(X)
-        decisions = self._fitted().decide(bags, resolve(self.backend, self.n_jobs))
+        backend = resolve(self.backend, self.n_jobs)
+        if isinstance(X, LazyBags):
+            decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
+        else:
+            bags = self._check_new(X)
+            decisions = self._fitted().decide(bags, backend)
         return decisions[:, 0] if self._is_binary() else decisions
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -293,14 +320,18 @@ class WeightedGMIL(BagClassifier):
         -------
         array of shape (n_instances,) or (n_instances, n_classes)
         """
-        bags = self._check_new(X)
+        check_is_fitted(self)
         if kind not in ("effect", "alone", "share"):
             msg = f"kind must be 'effect', 'alone' or 'share', got {kind!r}."
             raise BagValidationError(msg)
         if kind == "share" and self.vote != "linear":
             msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
             raise BagValidationError(msg)
-        scores = instance_scores(self._fitted(), bags, kind, resolve(self.backend, self.n_jobs))
+        score = partial(instance_scores, self._fitted(), kind=kind, backend=resolve(self.backend, self.n_jobs))
+        if isinstance(X, LazyBags):
+            scores = self._check_lazy_new(X).by_blocks(score, per_instance=True)
+        else:
+            scores = score(self._check_new(X))
         return scores[:, 0] if self._is_binary() else scores
 
     def unfamiliar(self, X: Any) -> Booleans:
@@ -310,10 +341,16 @@ class WeightedGMIL(BagClassifier):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_new(X)
+        check_is_fitted(self)
         space = self._fitted().spaces[0]
         backend = resolve(self.backend, self.n_jobs)
-        nearest = bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
+
+        def distances(bags: Bags) -> Floats:
+            return bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
+
+        nearest = (
+            self._check_lazy_new(X).by_blocks(distances) if isinstance(X, LazyBags) else distances(self._check_new(X))
+        )
         return np.asarray(nearest.min(axis=1) > self.familiar_distance_)
 
     def _check_new(self, X: Any) -> Bags:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from gmil.engine import resolve
 from gmil.scaling import RankScaling, Scaling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from gmil.bags import Bags
     from gmil.engine import Backend
@@ -29,6 +30,13 @@ class FittedViews(NamedTuple):
     spaces: list[ScaledSpace]
     views: list[View]
     intercepts: Floats  # (n_problems,)
+
+    def decide_by(self, features_of: Callable[[View], Floats], n_bags: int, backend: Backend) -> Floats:
+        """Return log-odds from the vectors of bags in every view, (n_bags, n_problems)."""
+        decisions = np.tile(self.intercepts, (n_bags, 1))
+        for view in self.views:
+            decisions += view.votes(features_of(view), backend)
+        return decisions
 
     def decide(self, bags: Bags, backend: Backend) -> Floats:
         """Return log-odds, (n_bags, n_problems)."""
@@ -77,18 +85,31 @@ def _space_of(entry: dict[str, Any]) -> ScaledSpace:
     return ScaledSpace(entry["name"], scaling, entry["centers"])
 
 
+class Learning(NamedTuple):
+    """What views are fitted to, and how: everything but the vectors of the bags."""
+
+    positive: Booleans  # (n_bags, n_problems)
+    weights: Floats  # (n_bags,)
+    groups: Integers | None  # (n_bags,)
+    kernels: tuple[str, ...]
+    n_points: int
+    backend: Backend
+
+    def some(self, rows: Integers | None) -> Learning:
+        """Return the same for some of the bags; None means all."""
+        if rows is None:
+            return self
+        groups = None if self.groups is None else self.groups[rows]
+        return self._replace(positive=self.positive[rows], weights=self.weights[rows], groups=groups)
+
+
 def fit_views(
     bags: Bags,
     spaces: list[ScaledSpace],
     kinds: tuple[str, ...],
-    positive: Booleans,
-    weights: Floats,
-    groups: Integers | None,
+    learning: Learning,
     *,
-    kernels: tuple[str, ...],
     max_bags: int,
-    n_points: int,
-    backend: Backend,
     generator: np.random.Generator,
 ) -> Fitting:
     """Fit every view, weigh them by what they say about bags that were left out, and calibrate the sum.
@@ -96,40 +117,86 @@ def fit_views(
     With more than ``max_bags`` bags all this is done on a sample of them, and the views that have a say are then
     fitted on all bags with ``n_points`` points of comparison.
     """
-    rows = _sample_of_bags(positive, max_bags, generator)
+    backend = learning.backend
+    rows = sample_of_bags(learning.positive, max_bags, generator)
     some = bags if rows is None else bags[rows]
-    part: Any = slice(None) if rows is None else rows
-    targets = np.where(positive, 1.0, -1.0)
-    some_groups = None if groups is None else groups[part]
+    scaled: dict[int, Any] = {}
+
+    def features_of(view: View) -> Floats:
+        if view.space not in scaled:
+            scaled.clear()
+            scaled[view.space] = spaces[view.space].apply(bags.instances, backend)
+        return bag_features(scaled[view.space], bags.offsets, view.kind, spaces[view.space].centers, backend)
+
+    views = _views_of(some, spaces, kinds, learning.kernels, backend)
+    weighed = weigh_views(views, learning.some(rows))
+    found = finish_views(weighed, features_of, rows, learning, generator)
+    nearest = bag_features(spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend)
+    return Fitting(spaces, *found, weighed.summary(spaces), familiar_distance(nearest))
+
+
+class Weighed(NamedTuple):
+    """Views fitted on a sample of bags, with the weight of each and what makes log-odds of their sum."""
+
+    candidates: list[Candidate]
+    shares: Floats  # (n_views, n_problems)
+    slopes: Floats  # (n_problems,)
+    shifts: Floats  # (n_problems,)
+
+    def summary(self, spaces: list[ScaledSpace]) -> list[dict[str, Any]]:
+        """Return scaling, kind, kernel and weights of every view."""
+        return [
+            {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": weights}
+            for c, weights in zip(self.candidates, self.shares, strict=True)
+        ]
+
+
+def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
+    """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
+    targets = np.where(learning.positive, 1.0, -1.0)
 
     def fit(view: tuple[int, str, Floats, str]) -> Candidate:
-        return fit_candidate(*view, targets[part], weights[part], some_groups, one_thread)
+        return fit_candidate(*view, targets, learning.weights, learning.groups, one_thread)
 
     # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
-    one_thread = resolve(backend.name, 1)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(backend.n_threads) as pool:
-        candidates = list(pool.map(fit, _views_of(some, spaces, kinds, kernels, backend)))
-        shares, slopes, shifts = _weigh(candidates, targets[part], weights[part])
-    summary = [
-        {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": shares[i]}
-        for i, c in enumerate(candidates)
-    ]
-    chosen = [i for i in range(len(candidates)) if shares[i].any()]
+    one_thread = resolve(learning.backend.name, 1)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(learning.backend.n_threads) as pool:
+        candidates = list(pool.map(fit, views))
+        return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
+
+
+def finish_views(
+    weighed: Weighed,
+    features_of: Callable[[View], Floats],
+    rows: Integers | None,
+    learning: Learning,
+    generator: np.random.Generator,
+) -> tuple[list[View], Floats]:
+    """Return the views that have a say, and intercepts; where they were fitted on some rows, fit them on all bags.
+
+    ``features_of`` returns the vectors of all bags in a view.
+    """
+    weights = learning.weights
+    chosen = [i for i in range(len(weighed.candidates)) if weighed.shares[i].any()]
     if rows is None:
-        fitted = [(candidates[i].view, candidates[i].intercepts) for i in chosen]
+        fitted = [(weighed.candidates[i].view, weighed.candidates[i].intercepts) for i in chosen]
     else:
-        points = rows[np.sort(generator.choice(len(rows), min(n_points, len(rows)), replace=False))]
-        ratio = float(weights.sum() / weights[part].sum())
-        fitted = _fit_on_all(bags, spaces, [candidates[i] for i in chosen], targets, weights, points, ratio, backend)
-    says = [shares[i] * slopes for i in chosen]
+        targets = np.where(learning.positive, 1.0, -1.0)
+        points = rows[np.sort(generator.choice(len(rows), min(learning.n_points, len(rows)), replace=False))]
+        ratio = float(weights.sum() / weights[rows].sum())
+        refit = partial(
+            refit_on_points, targets=targets, weights=weights, rows=points, backend=learning.backend, ratio=ratio
+        )
+        fitted = [refit(weighed.candidates[i], features_of(weighed.candidates[i].view)) for i in chosen]
+    says = [weighed.shares[i] * weighed.slopes for i in chosen]
     views = [view._replace(coefficients=view.coefficients * say) for (view, _), say in zip(fitted, says, strict=True)]
-    intercepts = shifts + sum(
-        (say * constant for (_, constant), say in zip(fitted, says, strict=True)), start=np.zeros(len(shifts))
+    intercepts = weighed.shifts + sum(
+        (say * constant for (_, constant), say in zip(fitted, says, strict=True)), start=np.zeros(len(weighed.shifts))
     )
-    return Fitting(spaces, views, intercepts, summary, _familiar_distance(some, spaces[0], backend))
+    return views, intercepts
 
 
-def _sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Generator) -> Integers | None:
+def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Generator) -> Integers | None:
     """Return a stratified sample of bags, in order, or None where all are few enough."""
     n_bags = len(positive)
     if n_bags <= max_bags:
@@ -171,30 +238,11 @@ def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tup
     return shares, slopes, shifts
 
 
-def _fit_on_all(
-    bags: Bags,
-    spaces: list[ScaledSpace],
-    chosen: list[Candidate],
-    targets: Floats,
-    weights: Floats,
-    points: Integers,
-    ratio: float,
-    backend: Backend,
-) -> list[tuple[View, Floats]]:
-    fitted = []
-    scaled: tuple[int, Any] = (-1, None)
-    for candidate in chosen:
-        view = candidate.view
-        if scaled[0] != view.space:
-            scaled = view.space, spaces[view.space].apply(bags.instances, backend)
-        features = bag_features(scaled[1], bags.offsets, view.kind, spaces[view.space].centers, backend)
-        fitted.append(refit_on_points(candidate, features, targets, weights, points, backend, ratio))
-    return fitted
+def familiar_distance(nearest: Floats) -> float:
+    """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count.
 
-
-def _familiar_distance(bags: Bags, space: ScaledSpace, backend: Backend) -> float:
-    """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count."""
-    nearest = bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
+    ``nearest (n_bags, n_centers)`` are the distances between training bags and centres.
+    """
     size = float(np.abs(nearest).max()) or 1.0
     elsewhere = np.where(nearest > 1e-3 * size, nearest, np.inf).min(axis=1)
     finite = elsewhere[np.isfinite(elsewhere)]

@@ -1,0 +1,219 @@
+"""WeightedGMIL on bags that are read in blocks.
+
+Scalings, centres and views are chosen on a sample of thinned bags; one pass then makes the vectors of whole bags in the
+chosen views, for all fits at once; on these the views are fitted and weighed again.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from gmil.bag_parts import moved_rows
+from gmil.bags import Bags
+from gmil.classifiers.settings import make_generator
+from gmil.classifiers.weighted.centers import choose_centers
+from gmil.classifiers.weighted.fitting import (
+    FittedViews,
+    Fitting,
+    Learning,
+    Weighed,
+    familiar_distance,
+    finish_views,
+    fit_views,
+    sample_of_bags,
+    weigh_views,
+)
+from gmil.classifiers.weighted.looks import Looks, vectors_of
+from gmil.classifiers.weighted.views import SCALES
+from gmil.engine import resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gmil.classifiers.batch import Job, Receiver
+    from gmil.classifiers.weighted.model import View
+    from gmil.classifiers.weighted.views import ScaledSpace
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.scale import LazyBags
+
+SAMPLE_SIZE = 20_000
+"""Instances on which choices are made, where nothing else is said."""
+_SAY = 0.9
+"""The share of all weight that the views must have which are fitted to whole bags."""
+
+
+class Plan(NamedTuple):
+    """One fit: a model with its parameters, the bags it learns from, and what it learns of them."""
+
+    model: Any
+    training: Booleans  # (n_bags,)
+    learning: Learning  # of the training bags
+    generator: np.random.Generator
+
+
+class Choice(NamedTuple):
+    """What was chosen on a sample: scalings with centres, and views with their weights."""
+
+    spaces: list[ScaledSpace]
+    fitting: Fitting
+    views: list[View]  # those that are worth a look at whole bags
+    is_final: bool  # the sample was all there is
+
+
+class Outcome(NamedTuple):
+    """A fitted model, and its decisions about all bags, training and test."""
+
+    fitting: Fitting
+    decisions: Floats  # (n_bags, n_problems)
+
+
+def fit_lazily(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
+    """Fit all plans; bags are read twice, however many there are."""
+    backend = plans[0].learning.backend
+    choices = _choose(plans, bags, backend)
+    looks = [Looks(choice.spaces, [(view.space, view.kind) for view in choice.views]) for choice in choices]
+    vectors = vectors_of(bags, looks, backend)
+    return [_finish(plan, choice, own, backend) for plan, choice, own in zip(plans, choices, vectors, strict=True)]
+
+
+def decide_lazily(fitted: FittedViews, bags: LazyBags, backend: Backend) -> Floats:
+    """Return log-odds of bags that are read in blocks, (n_bags, n_problems)."""
+    looks = Looks(fitted.spaces, [(view.space, view.kind) for view in fitted.views])
+    (vectors,) = vectors_of(bags, [looks], backend)
+    return fitted.decide_by(lambda view: vectors[view.space, view.kind], len(bags), backend)
+
+
+# -------------------------------------------------------------------------------- choosing on a sample
+
+
+def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Choice]:
+    """Read the samples of all plans in one go, and choose on each."""
+    samples = [_thinned(plan, bags) for plan in plans]
+    wanted = np.unique(np.concatenate([rows for _, rows, _ in samples]))
+    instances = bags.take(wanted)
+
+    def choose(number: int) -> Choice:
+        chosen, rows, offsets = samples[number]
+        sample = Bags(instances[np.searchsorted(wanted, rows)], offsets)
+        return _choose_on(plans[number], chosen, sample, one_thread)
+
+    # Choosing on one sample is too little work for all threads.
+    one_thread = backend if len(plans) == 1 else resolve(backend.name, 1)
+    with ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
+        return list(pool.map(choose, range(len(plans))))
+
+
+def _thinned(plan: Plan, bags: LazyBags) -> tuple[Integers | None, Integers, Integers]:
+    """Return the sample of a plan: which training bags, which rows of all bags, and their offsets.
+
+    None where the sample is all training bags as they are.
+    """
+    own = bags[plan.training]
+    most = sample_size_of(plan.model)
+    inside = np.flatnonzero(plan.training)
+    if own.n_instances <= most:
+        return None, moved_rows(np.arange(own.n_instances), own.offsets, bags.offsets[inside]), own.offsets
+    chosen = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
+    chosen = np.arange(len(own)) if chosen is None else chosen
+    sizes = own.sizes[chosen]
+    kept = np.clip((sizes * (most / sizes.sum())).astype(np.int64), 1, sizes)
+    rows = [
+        start + np.sort(plan.generator.choice(size, n, replace=False, shuffle=False))
+        for start, size, n in zip(bags.offsets[inside[chosen]], sizes, kept, strict=True)
+    ]
+    return chosen, np.concatenate(rows), np.concatenate([[0], np.cumsum(kept)])
+
+
+def sample_size_of(model: Any) -> int:
+    """Return how many instances choices are made on."""
+    return SAMPLE_SIZE if isinstance(model.sample_size, str) else int(model.sample_size)
+
+
+def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backend) -> Choice:
+    model, is_final = plan.model, chosen is None
+    learning = plan.learning.some(chosen)._replace(backend=backend)
+    # In memory ranks are worth their time; whole bags on disk would have to be ranked number by number.
+    automatic = SCALES if is_final else tuple(scale for scale in SCALES if scale != "rank")
+    spaces = choose_centers(
+        sample,
+        model._check_sides(sparse=False, automatic=automatic),
+        model.n_centers,
+        model.centers,
+        learning.positive,
+        backend=backend,
+        generator=plan.generator,
+    )
+    found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
+    return Choice(spaces, found, found.views if is_final else _worth_a_look(found), is_final)
+
+
+def _worth_a_look(found: Fitting) -> list[View]:
+    """Return the views with the largest weights that together have most of the say."""
+    weights = np.array([float(np.sum(entry["weights"])) for entry in found.summary if np.any(entry["weights"])])
+    order = np.argsort(-weights, kind="stable")
+    shares = np.cumsum(weights[order]) / weights.sum()
+    n_views = int(np.searchsorted(shares, _SAY)) + 1
+    return [found.views[i] for i in sorted(order[:n_views].tolist())]
+
+
+# -------------------------------------------------------------------------------- fitting to whole bags
+
+
+def _finish(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats], backend: Backend) -> Outcome:
+    found = choice.fitting if choice.is_final else _fit_on_whole_bags(plan, choice, vectors)
+    fitted = FittedViews(found.spaces, found.views, found.intercepts)
+    decisions = fitted.decide_by(lambda view: vectors[view.space, view.kind], len(plan.training), backend)
+    return Outcome(found, decisions)
+
+
+def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> Fitting:
+    inside = {key: table[plan.training] for key, table in vectors.items()}
+    rows = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
+    part: Any = slice(None) if rows is None else rows
+    views = [(view.space, view.kind, inside[view.space, view.kind][part], view.kernel) for view in choice.views]
+    weighed: Weighed = weigh_views(views, plan.learning.some(rows))
+    found = finish_views(weighed, lambda view: inside[view.space, view.kind], rows, plan.learning, plan.generator)
+    return Fitting(choice.spaces, *found, weighed.summary(choice.spaces), _familiar(choice, inside))
+
+
+def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:
+    """Return the distance that is still familiar, from whole bags where the first scaling has been looked at."""
+    return familiar_distance(vectors[0, "nearest"]) if (0, "nearest") in vectors else choice.fitting.familiar_distance
+
+
+# -------------------------------------------------------------------------------- cross-validation
+
+
+def streamed_decisions(
+    estimator: Any,
+    settings: Sequence[Mapping[str, Any]],
+    bags: LazyBags,
+    y: NDArray[Any],
+    jobs: Sequence[Job],
+    receive: Receiver,
+    *,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """Work on all jobs and settings, and hand over decisions, as `gmil.classifiers.batch.batch_decisions` does."""
+    plans = []
+    for setting in settings:
+        for job in jobs:
+            model = clone(estimator).set_params(**setting)
+            model.set_params(n_jobs=model.n_jobs if n_jobs is None else n_jobs)
+            model._validate_params()
+            learning = model._learning(bags[job.training], y[job.training], None)
+            plans.append(Plan(model, job.training, learning, make_generator(job.seed)))
+    outcomes = fit_lazily(plans, bags)
+    for number in range(len(settings)):
+        own = outcomes[number * len(jobs) : (number + 1) * len(jobs)]
+        receive(number, list(range(len(jobs))), np.stack([outcome.decisions.T for outcome in own]))
+    if progress is not None:
+        progress(len(plans), len(plans))

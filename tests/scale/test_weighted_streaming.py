@@ -1,0 +1,100 @@
+"""WeightedGMIL from bags on disk: the same as in memory, with the choice on a sample or on everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gmil
+
+CLOSE = {"rtol": 1e-3, "atol": 2e-3}
+SMALL = {"scales": ["standard", "l2", "minmax+l2"], "n_centers": 20}
+
+
+def assert_same(one, other, bags, lazy):
+    np.testing.assert_allclose(one.decision_function(bags), other.decision_function(lazy), **CLOSE)
+    np.testing.assert_allclose(one.familiar_distance_, other.familiar_distance_, rtol=1e-3)
+    assert [entry["kind"] for entry in one.view_weights_] == [entry["kind"] for entry in other.view_weights_]
+    for a, b in zip(one.view_weights_, other.view_weights_, strict=True):
+        np.testing.assert_allclose(a["weights"], b["weights"], atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {},
+        SMALL,
+        {**SMALL, "sample_size": 150},
+        {"sample_size": 150, "scales": ["rank", "minmax"], "centers": "k-means", "n_centers": 10},
+        {**SMALL, "sample_size": 200, "max_bags": 25, "n_points": 10},
+        {"sample_size": 200, "vote": "linear", "n_centers": 10},
+    ],
+    ids=str,
+)
+def test_it_learns_the_same(stored, setting):
+    bags, lazy, y = stored
+    one = gmil.WeightedGMIL(**setting, random_state=0).fit(bags, y)
+    other = gmil.WeightedGMIL(**setting, random_state=0).fit(lazy, y)
+    assert_same(one, other, bags, lazy)
+    assert np.array_equal(one.predict(bags[::-3]), other.predict(lazy[::-3]))
+    assert np.array_equal(one.unfamiliar(bags), other.unfamiliar(lazy))
+
+
+@pytest.mark.parametrize("kind", ["effect", "alone"])
+def test_instances_get_the_same_scores(stored, kind):
+    bags, lazy, y = stored
+    model = gmil.WeightedGMIL(**SMALL, random_state=0).fit(bags, y)
+    found = model.score_instances(lazy[[5, 2]], kind)
+    np.testing.assert_allclose(found, model.score_instances(bags[[5, 2]], kind), **CLOSE)
+
+
+def test_whole_bags_are_looked_at_even_where_the_sample_is_thin(store, make_labelled, tmp_path):
+    bags, y = make_labelled(n_bags=120, sizes=(30, 60), separation=10.0)
+    lazy, _ = store(tmp_path, "parquet", bags, y, row_group_size=500)
+    model = gmil.WeightedGMIL(sample_size=500, random_state=0).fit(lazy[:80], y[:80])
+    assert model.score(lazy[80:], y[80:]) > 0.85
+    assert "rank" not in {entry["scale"] for entry in model.view_weights_}
+
+
+@pytest.mark.parametrize("sample_size", ["auto", 200])
+def test_cross_validation_serves_all_folds_in_one_pass(stored, sample_size):
+    bags, lazy, y = stored
+    passes = []
+    watched = lazy.watched(lambda done, total: passes.append(done == total))
+    model = gmil.WeightedGMIL(**SMALL, sample_size=sample_size)
+    other = gmil.cross_validate(model, watched, y, cv=3)
+    assert sum(passes) == 2
+    one = gmil.cross_validate(model, bags, y, cv=3)
+    np.testing.assert_allclose(one.decisions, other.decisions, rtol=5e-3, atol=2e-2)
+    assert np.array_equal(one.predictions, other.predictions)
+
+
+def test_several_labels_and_classes(store, make_labelled, tmp_path):
+    bags, y = make_labelled(n_classes=3, n_bags=45)
+    lazy, _ = store(tmp_path, "npy", bags, y)
+    indicator = (y[:, None] == np.arange(3)).astype(int)
+    model = gmil.WeightedGMIL(**SMALL, sample_size=300)
+    for labels in (y, indicator):
+        one = gmil.cross_validate(model, bags, labels, cv=3)
+        other = gmil.cross_validate(model, lazy, labels, cv=3)
+        assert one.decisions.shape == other.decisions.shape == (1, 1, 45, 3)
+        np.testing.assert_allclose(one.decisions, other.decisions, rtol=5e-3, atol=2e-2)
+
+
+def test_gmilcv_learns_the_same(stored):
+    bags, lazy, y = stored
+    grid = {"scale": [None, "standard"], "n_clusters": [5, 10], "n_positive": [1, 2], "n_negative": [0, 2]}
+    model = gmil.GMILCV(grid, cv=3, sample_size=200, random_state=0)
+    one, other = (gmil.GMILCV(**model.get_params()).fit(b, y) for b in (bags, lazy))
+    assert one.best_params_ == other.best_params_
+    np.testing.assert_allclose(one.cv_results_["accuracy"], other.cv_results_["accuracy"])
+    np.testing.assert_allclose(one.decision_function(bags), other.decision_function(lazy), rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(one.score_instances(bags), other.score_instances(lazy), rtol=2e-4, atol=2e-5)
+    assert gmil.cross_validate(model, lazy, y, cv=3).accuracy() == gmil.cross_validate(model, bags, y, cv=3).accuracy()
+
+
+def test_gmilcv_chooses_the_same_with_its_own_grid(stored):
+    bags, lazy, y = stored
+    one = gmil.GMILCV(cv=2, sample_size=300, random_state=0).fit(bags, y)
+    other = gmil.GMILCV(cv=2, sample_size=300, random_state=0).fit(lazy, y)
+    assert one.best_params_ == other.best_params_
