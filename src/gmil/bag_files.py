@@ -40,7 +40,7 @@ def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
     stems = [path.stem for path in files]
     twice = sorted({stem for stem in stems if stems.count(stem) > 1}) if len(set(stems)) < len(stems) else []
     if twice:
-        msg = f"{folder} holds several files for bag {listed(twice)}; the name without suffix is the bag. Rename them."
+        msg = f"The folder {folder} holds several files for bag {listed(twice)}, which is their name. Rename them."
         raise BagValidationError(msg)
     return files
 

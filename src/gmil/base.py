@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -98,6 +98,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     classes_: NDArray[Any]
     n_features_in_: int
+    _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
 
     @abstractmethod
     def decision_function(self, X: Any) -> Floats:

@@ -169,6 +169,7 @@ class GMIL(CodebookClassifier):
     True
     """
 
+    _reads_blocks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_positive": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],

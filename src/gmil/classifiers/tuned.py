@@ -89,6 +89,7 @@ class GMILCV(BagClassifier):
     ['counting', 'epsilon', 'n_clusters']
     """
 
+    _reads_blocks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "param_grid": [dict, list, StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left")],

@@ -76,7 +76,10 @@ class CodebookClassifier(BagClassifier):
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
         """
-        logits = self.decision_function(X) * self.slope_
+        return self._probabilities_of(self.decision_function(X))
+
+    def _probabilities_of(self, decisions: Floats) -> Floats:
+        logits = decisions * self.slope_
         if logits.ndim == 2:
             return np.asarray(softmax(logits, axis=1))
         negative, positive = self._class_order()

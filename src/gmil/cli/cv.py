@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.classifiers import GMIL
-from gmil.cli.console import Progress, clear_errors, print_table, say
+from gmil.cli.console import Progress, StreamProgress, clear_errors, print_table, say
 from gmil.cli.inputs import (
     LabelledBags,
     choose_method,
     data_options,
+    for_method,
     make_estimator,
     method_options,
     read_data,
     require_labels,
+    stream_options,
 )
 from gmil.errors import BagValidationError
 from gmil.experiments import published_accuracy
 from gmil.model_selection import CVResult, cross_validate
+from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, help="Seed of folds and method.")
 @click.option("--jobs", type=int, help="Processes over folds.")
 @data_options
+@stream_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def cv(
     data: tuple[str, ...],
@@ -50,9 +54,11 @@ def cv(
     bag: str | None,
     label: str | None,
     features: str | None,
+    stream: bool,
+    dask: str | None,
     as_json: bool,
 ) -> None:
-    """Cross-validate a method on DATA: names of data sets, or files.
+    """Cross-validate a method on DATA: names of data sets, files or folders.
 
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only.
     """
@@ -63,9 +69,10 @@ def cv(
         chosen = choose_method(method, paper)
         rows = []
         for name in data:
-            labelled = require_labels(read_data(name, bag, label, features))
+            labelled = require_labels(read_data(name, bag, label, features, stream=stream or bool(dask) or None))
             start = paper_parameters(labelled.name, paper)
             estimator = make_estimator(chosen, settings, positive, labelled.y, start)
+            labelled = for_method(estimator, labelled, dask)
             rows.append(_validate(labelled, chosen, estimator, folds, repeats, seed, jobs))
         if as_json:
             click.echo(json.dumps(rows, indent=2))
@@ -88,16 +95,17 @@ def _validate(
     jobs: int | None,
 ) -> dict[str, Any]:
     start = time.perf_counter()
-    with Progress(f"{method} on {data.name}") as progress:
+    lazy = isinstance(data.bags, LazyBags)
+    with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress:
         result = cross_validate(
             estimator,
-            data.bags,
+            data.bags.watched(reading) if lazy else data.bags,
             data.y,
             cv=folds,
             repeats=repeats,
             random_state=seed,
             n_jobs=jobs,
-            progress=progress,
+            progress=None if lazy else progress,
         )
     seconds = time.perf_counter() - start
     if result.auc_folds_dropped():

@@ -65,7 +65,7 @@ def summary(data: LabelledBags) -> dict[str, Any]:
         "median bag": float(np.median(sizes)),
         "largest bag": int(sizes.max()),
         "classes": {str(name): int(count) for name, count in labels.items()},
-        "info columns": [] if bags.instance_info is None else bags.instance_info.column_names,
+        "info columns": [] if getattr(bags, "instance_info", None) is None else bags.instance_info.column_names,
     }
 
 
@@ -99,6 +99,6 @@ def make(kind: str, output: str, bags: int, instances: int, features: int, event
 def convert(source: str, target: str, bag: str | None, label: str | None, features: str | None) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
     with clear_errors():
-        found = read_data(source, bag, label, features)
+        found = read_data(source, bag, label, features, stream=False)
         datasets.write(target, found.bags, found.y)
         say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

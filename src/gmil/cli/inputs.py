@@ -10,24 +10,27 @@ import click
 
 from gmil import datasets
 from gmil.base import methods
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, GmilError, listed
+from gmil.scale import LazyBags
+from gmil.scale.dask import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sklearn.base import BaseEstimator
 
-    from gmil.bags import Bags
-
 
 DEFAULT_METHOD = "weighted-gmil"
+LARGE = 1 << 30
+"""Bytes in memory above which a Parquet file is read in blocks."""
+_SMALLEST_LARGE_FILE = 1 << 23
 
 
 class LabelledBags(NamedTuple):
     """Bags, their labels (None where the data has none) and the name to show."""
 
     name: str
-    bags: Bags
+    bags: Any  # Bags, or LazyBags
     y: Any
 
 
@@ -65,10 +68,37 @@ def method_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+def stream_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --stream and --dask."""
+    for option in reversed(
+        [
+            click.option(
+                "--stream",
+                is_flag=True,
+                help="Read DATA in blocks; folders, and Parquet files of more than 1 GiB in memory, are anyway.",
+            ),
+            click.option(
+                "--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
 def read_data(
-    data: str, bag: str | None, label: str | None, features: str | None, info: tuple[str, ...] = ()
+    data: str,
+    bag: str | None,
+    label: str | None,
+    features: str | None,
+    info: tuple[str, ...] = (),
+    *,
+    stream: bool | None = None,
 ) -> LabelledBags:
-    """Read a bundled or fetchable data set by name, or a file; ``info`` are its columns that are no features."""
+    """Read a bundled or fetchable data set by name, a file or a folder; ``info`` are columns that are no features.
+
+    ``stream`` says whether to read in blocks; None leaves it to the size of the data.
+    """
     if data in datasets.dataset_names() and not Path(data).exists():
         bunch = datasets.load(data)
         return LabelledBags(data, bunch.bags, bunch.y)
@@ -77,8 +107,33 @@ def read_data(
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
     columns = features.split(",") if features and "," in features else features
+    if stream or (stream is None and _is_large(Path(data), bag)):
+        lazy, y = datasets.scan(data, bag=bag, label=label, features=columns, info=info)
+        return LabelledBags(Path(data).name, lazy, y)
     bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
     return LabelledBags(Path(data).name, bags, y)
+
+
+def _is_large(path: Path, bag: str | None) -> bool:
+    """Tell whether data is a folder, or a Parquet file that would take much memory."""
+    if path.is_dir():
+        return True
+    if path.suffix.lower() != ".parquet" or path.stat().st_size < _SMALLEST_LARGE_FILE:
+        return False
+    try:
+        lazy, _ = datasets.scan(path, bag=bag)
+    except GmilError:  # to read it will say what is wrong
+        return False
+    return lazy.n_instances * lazy.n_features * lazy.dtype.itemsize > LARGE
+
+
+def for_method(estimator: Any, data: LabelledBags, dask: str | None = None) -> LabelledBags:
+    """Return the data as a method can take it: in blocks, on a cluster if one is named, or in memory."""
+    if not isinstance(data.bags, LazyBags):
+        return data
+    if not getattr(estimator, "_reads_blocks", False):
+        return data._replace(bags=data.bags.load())
+    return data if dask is None else data._replace(bags=data.bags.on(connect(dask)))
 
 
 def require_labels(data: LabelledBags) -> LabelledBags:

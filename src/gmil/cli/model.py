@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,29 @@ import click
 import numpy as np
 
 from gmil import persistence
-from gmil.cli.console import clear_errors, say
-from gmil.cli.inputs import choose_method, data_options, make_estimator, method_options, read_data, require_labels
+from gmil.bags import Bags
+from gmil.cli.console import StreamProgress, clear_errors, say
+from gmil.cli.inputs import (
+    choose_method,
+    data_options,
+    for_method,
+    make_estimator,
+    method_options,
+    read_data,
+    require_labels,
+    stream_options,
+)
 from gmil.errors import BagValidationError
 from gmil.files import replacing
 from gmil.model_selection import positive_class
+from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
-    from gmil.bags import Bags
+    from gmil.cli.inputs import LabelledBags
 
 
 @click.command()
@@ -29,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--paper", is_flag=True, help="Use the settings that the paper prints for the data set.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the method.")
 @data_options
+@stream_options
 def fit(
     data: str,
     output: str,
@@ -40,18 +55,22 @@ def fit(
     bag: str | None,
     label: str | None,
     features: str | None,
+    stream: bool,
+    dask: str | None,
 ) -> None:
-    """Fit a method on DATA, a data set or a file, and save the model."""
+    """Fit a method on DATA, a data set, a file or a folder, and save the model."""
     from gmil.cli.cv import paper_parameters
 
     with clear_errors():
-        labelled = require_labels(read_data(data, bag, label, features))
+        labelled = require_labels(read_data(data, bag, label, features, stream=stream or bool(dask) or None))
         chosen = choose_method(method, paper)
         start = paper_parameters(labelled.name, paper)
         estimator = make_estimator(chosen, settings, positive, labelled.y, start)
         if "random_state" in estimator.get_params() and not any(s.startswith("random_state=") for s in settings):
             estimator.set_params(random_state=seed)
-        estimator.fit(labelled.bags, labelled.y)
+        labelled = for_method(estimator, labelled, dask)
+        with reading(labelled) as bags:
+            estimator.fit(bags, labelled.y)
         persistence.save(estimator, output)
         say(f"{output}: {chosen} fitted on {len(labelled.bags)} bags, {labelled.bags.n_instances} instances.")
 
@@ -62,6 +81,7 @@ def fit(
 @click.option("-o", "--output", metavar="FILE", help="A .csv or .parquet file; standard output by default.")
 @click.option("--instances", is_flag=True, help="A row and a score per instance instead of a row per bag.")
 @data_options
+@stream_options
 def predict(
     model: str,
     data: str,
@@ -70,15 +90,28 @@ def predict(
     bag: str | None,
     label: str | None,
     features: str | None,
+    stream: bool,
+    dask: str | None,
 ) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag."""
     with clear_errors():
         _check_output(output)
         estimator = persistence.load(model)
-        bags = read_data(data, bag, label, features).bags
-        table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
+        found = read_data(data, bag, label, features, stream=stream or bool(dask) or None)
+        with reading(for_method(estimator, found, dask)) as bags:
+            table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)
         say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")
+
+
+@contextlib.contextmanager
+def reading(data: LabelledBags) -> Iterator[Any]:
+    """Yield the bags; those that are read in blocks show how far they are."""
+    if not isinstance(data.bags, LazyBags):
+        yield data.bags
+        return
+    with StreamProgress(data.name) as progress:
+        yield data.bags.watched(progress)
 
 
 def _check_output(output: str | None) -> None:
@@ -87,22 +120,24 @@ def _check_output(output: str | None) -> None:
         raise BagValidationError(msg)
 
 
-def bag_table(estimator: Any, bags: Bags) -> pa.Table:
+def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     """Return a row per bag: its id, the predicted label, decisions and probabilities."""
     import pyarrow as pa
 
-    columns = {"bag": _ids(bags), "prediction": estimator.predict(bags)}
     decisions = estimator.decision_function(bags)
+    model = getattr(estimator, "estimator_", estimator)
+    once = isinstance(bags, LazyBags)  # bags on disk are read for the decisions, and everything follows from these
+    columns = {"bag": _ids(bags), "prediction": model._labels_of(decisions) if once else estimator.predict(bags)}
     columns |= _named_columns("decision", decisions, estimator.classes_)
     if hasattr(estimator, "predict_proba"):
-        probabilities = estimator.predict_proba(bags)
+        probabilities = model._probabilities_of(decisions) if once else estimator.predict_proba(bags)
         if decisions.ndim == 1:
             probabilities = probabilities[:, np.flatnonzero(estimator.classes_ == positive_class(estimator))[0]]
         columns |= _named_columns("probability", probabilities, estimator.classes_)
     return pa.table({name: pa.array(np.asarray(column).tolist()) for name, column in columns.items()})
 
 
-def instance_table(estimator: Any, bags: Bags) -> pa.Table:
+def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     """Return a row per instance: its bag, its number in it, its info, its scores."""
     import pyarrow as pa
 
@@ -111,13 +146,13 @@ def instance_table(estimator: Any, bags: Bags) -> pa.Table:
         raise BagValidationError(msg)
     numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
     columns: dict[str, Any] = {"bag": pa.array(np.repeat(_ids(bags), bags.sizes).tolist()), "instance": numbers}
-    if bags.instance_info is not None:
+    if isinstance(bags, Bags) and bags.instance_info is not None:
         columns |= {name: bags.instance_info.column(name) for name in bags.instance_info.column_names}
     columns |= _named_columns("score", estimator.score_instances(bags), estimator.classes_)
     return pa.table(columns)
 
 
-def _ids(bags: Bags) -> Any:
+def _ids(bags: Bags | LazyBags) -> Any:
     return np.arange(len(bags)) if bags.bag_ids is None else bags.bag_ids
 
 

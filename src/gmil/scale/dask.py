@@ -65,7 +65,7 @@ def _call(function: Callable[..., Any], is_shared: list[bool], shared: list[Any]
     return function(*(next(common) if same else next(special) for same in is_shared))
 
 
-def connect(address: str) -> Any:
+def connect(address: str, timeout: str = "10s") -> Any:
     """Return a client of the cluster at an address such as ``tcp://10.0.0.1:8786``."""
     try:
         import distributed
@@ -74,7 +74,7 @@ def connect(address: str) -> Any:
         raise BagValidationError(msg) from error
     try:
         client: Any = distributed.Client
-        return client(address, timeout="10s")
+        return client(address, timeout=timeout)
     except (OSError, ValueError) as error:
         msg = f"No Dask scheduler answers at {address}. Start one with dask scheduler, or correct the address."
         raise BagValidationError(msg) from error

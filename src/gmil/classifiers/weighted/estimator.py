@@ -113,6 +113,7 @@ class WeightedGMIL(BagClassifier):
     True
     """
 
+    _reads_blocks = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_centers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vote": [StrOptions({"kernel", "linear"})],
@@ -285,8 +286,12 @@ class WeightedGMIL(BagClassifier):
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
         check_is_fitted(self)
-        decisions = self.decision_function(X)
-        return (decisions > 0).astype(np.int64) if self.multilabel_ else self._labels_of(decisions)
+        return self._labels_of(self.decision_function(X))
+
+    def _labels_of(self, decisions: Floats) -> NDArray[Any]:
+        return (
+            (decisions > 0).astype(np.int64) if getattr(self, "multilabel_", False) else super()._labels_of(decisions)
+        )
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class (or label) for every bag, (n_bags, n_classes).
@@ -295,7 +300,9 @@ class WeightedGMIL(BagClassifier):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        decisions = self.decision_function(X)
+        return self._probabilities_of(self.decision_function(X))
+
+    def _probabilities_of(self, decisions: Floats) -> Floats:
         if self.multilabel_:
             return np.asarray(expit(decisions))
         if decisions.ndim == 2:

@@ -1,0 +1,120 @@
+"""The same results on a cluster, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import gmil
+from gmil.errors import BagValidationError, FormatError, MissingFileError
+from gmil.scale.dask import DaskRunner, connect
+
+distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install gmil[dask].")
+
+# Dask leaves sockets and loops to the garbage collector when a worker is killed.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two worker processes, one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_model_is_the_same_bit_for_bit(client, stored):
+    _, lazy, y = stored
+    for setting in ({}, {"scale": "standard", "n_clusters": 9, "n_negative": 0}):
+        here = gmil.GMIL(sample_size=200, random_state=0, **setting).fit(lazy, y)
+        there = gmil.GMIL(sample_size=200, random_state=0, **setting).fit(lazy.on(client), y)
+        for name in ("cluster_centers_", "positive_counts_", "negative_counts_", "positive_bins_", "negative_bins_"):
+            assert np.array_equal(getattr(here, name), getattr(there, name)), name
+        assert np.array_equal(here.decision_function(lazy), there.decision_function(lazy.on(client)))
+
+
+@pytest.mark.parametrize("form", ["files", "npy", "array"])
+def test_cross_validation_is_the_same_bit_for_bit(client, store, labelled, tmp_path, form):
+    bags, y = labelled
+    lazy, _ = store(tmp_path, form, bags, y)
+    models = [gmil.GMIL(10, sample_size=200), gmil.WeightedGMIL(scales=["l2"], n_centers=10, sample_size=200)]
+    for model in models:
+        here = gmil.cross_validate(model, lazy, y, cv=3)
+        there = gmil.cross_validate(model, lazy.on(client), y, cv=3)
+        assert np.array_equal(here.decisions, there.decisions)
+
+
+def test_workers_hold_nothing_but_the_parts_they_work_on(client, stored):
+    _, lazy, _ = stored
+    sizes = lazy.on(client).reduce(rows_here, (np.maximum, np.add))
+    assert sizes[0].max() <= max(lazy.sizes.max(), np.diff(lazy.source.edges).max())
+    assert np.array_equal(sizes[1], lazy.sizes)
+
+
+def rows_here(bags):
+    return np.full(len(bags), bags.n_instances), bags.sizes
+
+
+def slowly_counted(bags, marks):
+    """Count, leave a mark, and take a while, so that there is time to be killed."""
+    (marks / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+    time.sleep(0.05)
+    return (np.array([np.bincount((bag[:, 0] > 0).astype(int), minlength=2) for bag in bags]),)
+
+
+def test_a_killed_worker_costs_time_and_no_count(client, stored, tmp_path):
+    _, lazy, _ = stored
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    (expected,) = lazy.reduce(functools.partial(slowly_counted, marks=marks), (np.add,))
+    for mark in marks.iterdir():
+        mark.unlink()
+    killed = []
+
+    def kill_one(done, total):
+        if not killed and done > total / 4:
+            killed.append(int(next(iter(marks.iterdir())).name.split("-")[0]))
+            os.kill(killed[0], signal.SIGKILL)
+
+    counting = functools.partial(slowly_counted, marks=marks)
+    (found,) = lazy.on(client).watched(kill_one).reduce(counting, (np.add,))
+    assert killed
+    assert killed[0] != os.getpid()
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("harm", ["missing", "corrupt"])
+def test_a_bad_part_is_named_and_nothing_is_half_done(client, store, labelled, tmp_path, harm):
+    bags, y = labelled
+    lazy, _ = store(tmp_path, "files", bags, y)
+    model = gmil.GMIL(8, sample_size=100, random_state=0)
+    if harm == "missing":
+        (tmp_path / "b.parquet").unlink()
+    else:
+        content = bytearray((tmp_path / "b.parquet").read_bytes())
+        content[4:-200] = bytes(len(content) - 204)
+        (tmp_path / "b.parquet").write_bytes(bytes(content))
+    with pytest.raises((FormatError, MissingFileError), match=r"b\.parquet"):
+        model.fit(lazy.on(client), y)
+    assert not hasattr(model, "cluster_centers_")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".csv") == sorted(
+        {"a.parquet", "b.parquet"} - ({"b.parquet"} if harm == "missing" else set())
+    )
+
+
+def test_no_cluster_is_one_clear_error(stored):
+    _, lazy, _ = stored
+    with pytest.raises(BagValidationError, match="A Dask client is needed, got str"):
+        lazy.on("tcp://nowhere:1")
+    with pytest.raises(BagValidationError, match="No Dask scheduler answers at tcp://127"):
+        connect("tcp://127.0.0.1:1", timeout="0.3s")
+    assert list(DaskRunner.__call__(object.__new__(DaskRunner), len, [])) == []
