@@ -41,7 +41,7 @@ def check(
     """
     with clear_errors():
         info = () if group is None else (group,)
-        data = require_labels(read_data(source, bag, label, features, info))
+        data = require_labels(read_data(source, bag, label, features, info, stream=False))
         groups = None if group is None else groups_of(data.bags, group)
         found = check_data(data.bags, data.y, groups=groups, n_permutations=permutations, random_state=seed)
         if as_json:

@@ -70,7 +70,7 @@ def compare(
     the output folder: a comparison that was stopped goes on.
     """
     with clear_errors():
-        labelled = require_labels(read_data(data, bag, label, features))
+        labelled = require_labels(read_data(data, bag, label, features, stream=False))
         wanted = Wanted(
             None if methods is None else [name.strip() for name in methods.split(",")],
             folds or (_QUICK_FOLDS if quick else comparison.FOLDS),

@@ -108,7 +108,7 @@ def read_data(
         raise BagValidationError(msg)
     columns = features.split(",") if features and "," in features else features
     if stream or (stream is None and _is_large(Path(data), bag)):
-        lazy, y = datasets.scan(data, bag=bag, label=label, features=columns, info=info)
+        lazy, y = datasets.scan(data, bag=bag, label=label, features=columns)
         return LabelledBags(Path(data).name, lazy, y)
     bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
     return LabelledBags(Path(data).name, bags, y)

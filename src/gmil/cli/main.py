@@ -14,6 +14,7 @@ from gmil.cli.doctor import doctor
 from gmil.cli.model import fit, predict
 from gmil.cli.paper import paper
 from gmil.cli.paper_all import everything
+from gmil.cli.paper_events import figure9, table3
 from gmil.cli.report import report
 from gmil.cli.theory import theory
 
@@ -33,7 +34,7 @@ def list_methods() -> None:
         click.echo(f"{name}\t{summary}")
 
 
-paper.add_command(everything)
 for command in (check, cv, compare, fit, predict, report, data, doctor, paper):
     main.add_command(command)
-paper.add_command(theory)
+for command in (everything, figure9, table3, theory):
+    paper.add_command(command)

@@ -25,6 +25,7 @@ DATASET_TITLES = {
     "fox": "Fox",
     "tiger": "Tiger",
     "ucf-crime": "UCF-Crime",
+    "med11": "generated, size of MED11",
 }
 
 _STYLE: Any = {

@@ -1,0 +1,127 @@
+"""``gmil paper table3 | figure9``: events in videos, as many as there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.cli.console import clear_errors, print_table, say
+from gmil.errors import BagValidationError, DatasetError
+from gmil.experiments.events import UCF, load_videos, methods
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmil.experiments.events import Videos
+
+_OUTPUT = click.option(
+    "--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where decisions and results go."
+)
+_MED11 = click.option("--med11", metavar="PATH", help="Data that gmil data make med11 wrote.")
+
+
+@click.command()
+@_MED11
+@click.option("--methods", "chosen", metavar="A,B,...", help="Only these methods.")
+@click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds and seeds.")
+@click.option("--seed", default=0, show_default=True, help="Seed of folds and methods.")
+@_OUTPUT
+def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, output: str) -> None:
+    """Events in videos, one against all others: UCF-Crime, and generated videos of the size of MED11."""
+    from gmil.experiments import table3 as table
+    from gmil.experiments.plot_events import draw_table3
+
+    with clear_errors():
+        only = None if chosen is None else _known_methods(chosen)
+        videos = _videos(med11)
+        summary = table.measure_table3(videos, output=output, repeats=repeats, seed=seed, only=only, progress=say)
+        _write(summary, table.flat_rows(summary), output, draw_table3)
+        _print_table3(summary)
+
+
+@click.command()
+@_MED11
+@click.option("--minutes", default=30.0, show_default=True, help="The time for all measurements.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the choice of bags, and of the methods.")
+@_OUTPUT
+def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
+    """Seconds over the number of bags, GMIL and MI-SVM, up to what ends in the time given."""
+    from gmil.experiments import figure9 as figure
+    from gmil.experiments.plot_events import draw_figure9
+
+    with clear_errors():
+        if minutes <= 0:
+            msg = f"--minutes must be above 0, got {minutes}."
+            raise BagValidationError(msg)
+        summary = figure.measure_figure9(med11 or UCF, minutes=minutes, seed=seed, progress=say)
+        _write(summary, figure.flat_rows(summary), output, draw_figure9)
+        rows = [
+            [curve["label"], str(point["bags"]), str(point["instances"]), f"{point['seconds']:.2f}"]
+            for curve in summary["curves"]
+            for point in curve["points"]
+        ]
+        print_table(["method", "bags", "instances", "seconds"], rows, title=f"{summary['title']}, {summary['dataset']}")
+        _print_notes(summary)
+
+
+def _known_methods(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    unknown = [name for name in names if name not in methods()]
+    if unknown:
+        msg = f"Table 3 has no method {unknown[0]!r}; its methods are {', '.join(methods())}."
+        raise BagValidationError(msg)
+    return names
+
+
+def _videos(med11: str | None) -> list[Videos]:
+    """Return the data sets that are here; that UCF-Crime is not is no error where other data is given."""
+    found = []
+    try:
+        found.append(load_videos(UCF))
+    except DatasetError as error:
+        if med11 is None:
+            raise
+        say(f"{UCF} is left out: {error}")
+    return found if med11 is None else [*found, load_videos(med11)]
+
+
+def _write(summary: dict[str, Any], rows: list[dict[str, Any]], output: str, draw: Callable[..., list[Path]]) -> None:
+    from gmil.experiments.output import write_csv, write_json
+
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / summary["experiment"]
+    write_json(summary, f"{stem}.json")
+    write_csv(rows, f"{stem}.csv")
+    draw(summary, stem)
+    say(f"{stem}.json, .csv, .png and .svg are written.")
+
+
+def _print_table3(summary: dict[str, Any]) -> None:
+    for name in [*summary["datasets"], *sorted({r["dataset"] for r in summary["rows"]} - set(summary["datasets"]))]:
+        rows = [row for row in summary["rows"] if row["dataset"] == name]
+        events = list(next((row["cells"] for row in rows if row["cells"]), {}))
+        shown = "auc" if name in summary["datasets"] else "accuracy"
+        header = ["method", *events, f"mean {shown}", "AP", "balanced", "recall", "accuracy", "seconds"]
+        protocol = summary["protocol"]
+        title = f"{summary['title']}; {name}, {shown}; {protocol['repeats']} x {protocol['folds']}-fold"
+        print_table(header, [_cells(row, events, shown) for row in rows], title=title)
+    _print_notes(summary)
+
+
+def _cells(row: dict[str, Any], events: list[str], shown: str) -> list[str]:
+    if not row["cells"]:
+        return [row["label"], *["-"] * (len(events) + 6)]
+    values = [row["cells"][event].get(shown) for event in events]
+    means = [row["mean"].get(m) for m in (shown, "average_precision", "balanced_accuracy", "recall", "accuracy")]
+    seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
+    return [row["label"], *("-" if value is None else f"{value:.3f}" for value in (*values, *means)), seconds]
+
+
+def _print_notes(summary: dict[str, Any]) -> None:
+    for row in summary["failures"]:
+        click.echo(f"* {row['label']} on {row['dataset']}: {row['failure']}.")
+    for note in summary["notes"]:
+        click.echo(f"* {note}")
