@@ -96,16 +96,16 @@ class StreamProgress(Progress):
         if done < self._done:
             self._pass, self._began = self._pass + 1, now
         self._done = done
-        if now - self._start < _QUIET_SECONDS:
+        if now - self._start < _QUIET_SECONDS or now == self._began:
             return
-        rate = done / max(now - self._began, 1e-9)
+        rate = done / (now - self._began)
         text = f"{self.what}, pass {self._pass}: {rate / 1000:,.0f} thousand instances/s"
         if sys.stderr.isatty():
             self._show_bar(done, total)
             self._bar.update(self._task, description=text)
         elif now - self._last_line > _SECONDS_BETWEEN_LINES and done < total:
             self._last_line = now
-            say(f"{text}, {done:,} of {total:,}, about {(total - done) / max(rate, 1e-9):.0f} s left")
+            say(f"{text}, {done:,} of {total:,}, about {(total - done) / rate:.0f} s left")
 
 
 def _terminal_bar() -> Any:
