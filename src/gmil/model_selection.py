@@ -308,7 +308,9 @@ def _fold_by_fold(
         for s, r, f in places
     )
     positive_label = None
-    results: Iterator[_FoldResult] = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    # Bags on disk are read by threads of this process or by a cluster: processes beside them would only wait.
+    processes = 1 if isinstance(bags, LazyBags) else n_jobs
+    results: Iterator[_FoldResult] = Parallel(n_jobs=processes, return_as="generator")(tasks)
     for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions

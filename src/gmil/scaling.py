@@ -69,27 +69,27 @@ def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
 
 def apply_scaling(X: Instances, scaling: Scaling) -> Instances:
     """Scale instances; ``X`` itself stays as it is."""
+    is_ours = False  # whether X is a copy already, which the next step may overwrite
     if scaling.shift is not None:
-        X = X - scaling.shift
-        if scaling.divisor is not None:
-            X /= scaling.divisor  # in the copy that the shift made
-    elif scaling.divisor is not None:
-        X = _divide_columns(X, scaling.divisor)
+        X, is_ours = X - scaling.shift, True
+    if scaling.divisor is not None:
+        X, is_ours = _divide_columns(X, scaling.divisor, in_place=is_ours), True
     if scaling.unit_length:
-        X = _unit_length(X)
+        X = _unit_length(X, in_place=is_ours)
     return X
 
 
-def _unit_length(X: Any) -> Any:
+def _unit_length(X: Any, *, in_place: bool) -> Any:
     if sp.issparse(X):
         return sp.csr_array(normalize(X))
     lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    return X / np.where(lengths > 0, lengths, 1)[:, None]  # a zero instance stays zero
+    lengths[lengths == 0] = 1  # a zero instance stays zero
+    return np.divide(X, lengths[:, None], out=X if in_place else None)
 
 
-def _divide_columns(X: Any, divisor: Floats) -> Any:
+def _divide_columns(X: Any, divisor: Floats, *, in_place: bool) -> Any:
     if not sp.issparse(X):
-        return X / divisor
+        return np.divide(X, divisor, out=X if in_place else None)
     divided = X.copy()
     divided.data = divided.data / divisor[divided.indices]
     return divided

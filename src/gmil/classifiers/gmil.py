@@ -290,7 +290,7 @@ class GMIL(CodebookClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
             The training bags; a 2-D array is read as bags of one instance each.
         y : array of shape (n_bags,)
             One label per bag.

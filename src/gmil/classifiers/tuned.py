@@ -128,7 +128,7 @@ class GMILCV(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         y : array of shape (n_bags,)
         groups : array of shape (n_bags,), optional
             Bags of one group (a patient, a site) stay in one inner fold.
@@ -203,7 +203,7 @@ class GMILCV(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.decision_function(bags)
@@ -213,7 +213,7 @@ class GMILCV(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.predict_proba(bags)
@@ -223,7 +223,7 @@ class GMILCV(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
         return self.estimator_.score_instances(bags)

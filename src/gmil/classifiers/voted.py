@@ -52,7 +52,7 @@ class CodebookClassifier(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
 
         Returns
@@ -73,7 +73,7 @@ class CodebookClassifier(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
         """
         return self._probabilities_of(self.decision_function(X))
@@ -92,7 +92,7 @@ class CodebookClassifier(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
 
         Returns

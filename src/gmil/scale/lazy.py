@@ -9,6 +9,7 @@ import numpy as np
 
 from gmil import bag_parts
 from gmil.bags import Bags
+from gmil.engine.threads import n_threads
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
 
 if TYPE_CHECKING:
@@ -294,14 +295,14 @@ class LazyBags:
         numbers = np.flatnonzero(np.diff(cuts))
         tasks = [(self.source, int(i), ordered[cuts[i] : cuts[i + 1]] - edges[i], self.block_rows()) for i in numbers]
         out = np.empty((len(ordered), self.n_features), dtype=self.dtype)
-        for i, found in zip(numbers, self._run(take_from_part, tasks, n_threads=2), strict=True):
+        for i, found in zip(numbers, self._run(take_from_part, tasks, n_threads()), strict=True):
             out[cuts[i] : cuts[i + 1]] = found
             if self.watcher is not None:
                 self.watcher(int(edges[i + 1]), int(edges[-1]))
         return out if back is None else out[back]
 
-    def _run(self, function: Any, tasks: list[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
-        return in_threads(function, tasks, n_threads) if self.runner is None else self.runner(function, tasks)
+    def _run(self, function: Any, tasks: list[tuple[Any, ...]], threads: int) -> Iterator[Any]:
+        return in_threads(function, tasks, threads) if self.runner is None else self.runner(function, tasks)
 
     def _report(self, part: Part) -> None:
         if self.watcher is not None:

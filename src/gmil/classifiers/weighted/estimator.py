@@ -264,7 +264,7 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
 
         Returns
         -------
@@ -283,7 +283,7 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         check_is_fitted(self)
         return self._labels_of(self.decision_function(X))
@@ -298,7 +298,7 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         return self._probabilities_of(self.decision_function(X))
 
@@ -317,7 +317,7 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         kind : {"effect", "alone", "share"}
             "effect": the decision about the bag minus that about the bag without the instance (about nothing, the
             intercept, where it is the only one). "alone": the decision about a bag of this instance. "share", for
@@ -346,7 +346,7 @@ class WeightedGMIL(BagClassifier):
 
         Parameters
         ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         check_is_fitted(self)
         space = self._fitted().spaces[0]
