@@ -35,6 +35,7 @@ def draw_table3(summary: dict[str, Any], stem: str | os.PathLike[str]) -> list[P
             for axes, (measure, title) in zip(line, _MEASURES.items(), strict=True):
                 _draw_measure(axes, rows, measure)
                 axes.set_title(f"{title}, {plotting.dataset_title(name)}")
+            line[0].legend(loc="lower left", fontsize=7)  # where no area under the curve ever is
         protocol = summary["protocol"]
         text = f"{protocol['repeats']} x {protocol['folds']}-fold; every event against all other videos."
         plotting.caption(drawn, "Events in videos", text)
@@ -52,7 +53,6 @@ def _draw_measure(axes: Axes, rows: list[dict[str, Any]], measure: str) -> None:
     axes.set_yticks(np.arange(len(events)), events)
     axes.set_xlim(0, 1.02)
     axes.invert_yaxis()
-    axes.legend(loc="lower left", fontsize=7)
     plotting.bare(axes, grid="x")
 
 
