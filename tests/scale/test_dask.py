@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import signal
 import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gmil
+from gmil.cli.main import main
 from gmil.errors import BagValidationError, FormatError, MissingFileError
 from gmil.scale.dask import DaskRunner, connect
 
@@ -118,3 +121,15 @@ def test_no_cluster_is_one_clear_error(stored):
     with pytest.raises(BagValidationError, match="No Dask scheduler answers at tcp://127"):
         connect("tcp://127.0.0.1:1", timeout="0.3s")
     assert list(DaskRunner.__call__(object.__new__(DaskRunner), len, [])) == []
+
+
+def test_the_command_runs_on_a_cluster(client, store, labelled, tmp_path):
+    store(tmp_path, "parquet", *labelled)
+    figures = []
+    for extra in ([], ["--dask", client.scheduler.address]):
+        arguments = ["cv", str(tmp_path / "bags.parquet"), "--method", "gmil", "--stream", "--folds", "3", "--json"]
+        done = CliRunner().invoke(main, [*arguments, *extra])
+        assert done.exit_code == 0, done.output
+        row = json.loads(done.stdout)[0]
+        figures.append({name: value for name, value in row.items() if "seconds" not in name})
+    assert figures[0] == figures[1]

@@ -13,6 +13,7 @@ from gmil.cli.console import Progress, StreamProgress, clear_errors, print_table
 from gmil.cli.inputs import (
     LabelledBags,
     choose_method,
+    cluster,
     data_options,
     for_method,
     make_estimator,
@@ -62,7 +63,7 @@ def cv(
 
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only.
     """
-    with clear_errors():
+    with clear_errors(), cluster(dask) as client:
         if repeats < 1:
             msg = f"--repeats must be at least 1, got {repeats}."
             raise BagValidationError(msg)
@@ -72,7 +73,7 @@ def cv(
             labelled = require_labels(read_data(name, bag, label, features, stream=stream or bool(dask) or None))
             start = paper_parameters(labelled.name, paper)
             estimator = make_estimator(chosen, settings, positive, labelled.y, start)
-            labelled = for_method(estimator, labelled, dask)
+            labelled = for_method(estimator, labelled, client)
             rows.append(_validate(labelled, chosen, estimator, folds, repeats, seed, jobs))
         if as_json:
             click.echo(json.dumps(rows, indent=2))

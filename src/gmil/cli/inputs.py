@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from gmil.scale import LazyBags
 from gmil.scale.dask import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sklearn.base import BaseEstimator
 
@@ -127,13 +128,26 @@ def _is_large(path: Path, bag: str | None) -> bool:
     return lazy.n_instances * lazy.n_features * lazy.dtype.itemsize > LARGE
 
 
-def for_method(estimator: Any, data: LabelledBags, dask: str | None = None) -> LabelledBags:
-    """Return the data as a method can take it: in blocks, on a cluster if one is named, or in memory."""
+@contextlib.contextmanager
+def cluster(address: str | None) -> Iterator[Any]:
+    """Yield a client of the cluster at an address, and close it behind; None where there is no address."""
+    if address is None:
+        yield None
+        return
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def for_method(estimator: Any, data: LabelledBags, client: Any = None) -> LabelledBags:
+    """Return the data as a method can take it: in blocks, on a cluster if there is one, or in memory."""
     if not isinstance(data.bags, LazyBags):
         return data
     if not getattr(estimator, "_reads_blocks", False):
         return data._replace(bags=data.bags.load())
-    return data if dask is None else data._replace(bags=data.bags.on(connect(dask)))
+    return data if client is None else data._replace(bags=data.bags.on(client))
 
 
 def require_labels(data: LabelledBags) -> LabelledBags:

@@ -15,6 +15,7 @@ from gmil.bags import Bags
 from gmil.cli.console import StreamProgress, clear_errors, say
 from gmil.cli.inputs import (
     choose_method,
+    cluster,
     data_options,
     for_method,
     make_estimator,
@@ -61,14 +62,14 @@ def fit(
     """Fit a method on DATA, a data set, a file or a folder, and save the model."""
     from gmil.cli.cv import paper_parameters
 
-    with clear_errors():
+    with clear_errors(), cluster(dask) as client:
         labelled = require_labels(read_data(data, bag, label, features, stream=stream or bool(dask) or None))
         chosen = choose_method(method, paper)
         start = paper_parameters(labelled.name, paper)
         estimator = make_estimator(chosen, settings, positive, labelled.y, start)
         if "random_state" in estimator.get_params() and not any(s.startswith("random_state=") for s in settings):
             estimator.set_params(random_state=seed)
-        labelled = for_method(estimator, labelled, dask)
+        labelled = for_method(estimator, labelled, client)
         with reading(labelled) as bags:
             estimator.fit(bags, labelled.y)
         persistence.save(estimator, output)
@@ -94,11 +95,11 @@ def predict(
     dask: str | None,
 ) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag."""
-    with clear_errors():
+    with clear_errors(), cluster(dask) as client:
         _check_output(output)
         estimator = persistence.load(model)
         found = read_data(data, bag, label, features, stream=stream or bool(dask) or None)
-        with reading(for_method(estimator, found, dask)) as bags:
+        with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)
         say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")
