@@ -45,7 +45,7 @@ def refuse_impossible_size(path: Path, what: str, n_bytes: int, stored_bytes: in
             "Write or download the file again."
         )
         raise FormatError(msg)
-    memory = _physical_memory()
+    memory = physical_memory()
     if memory is not None and n_bytes > memory:
         msg = (
             f"{path} does not fit: {what} takes {n_bytes / 2**30:.1f} GiB, but this machine has "
@@ -54,7 +54,8 @@ def refuse_impossible_size(path: Path, what: str, n_bytes: int, stored_bytes: in
         raise FormatError(msg)
 
 
-def _physical_memory() -> int | None:
+def physical_memory() -> int | None:
+    """Return the bytes of memory of this machine, or None where it does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not on this system

@@ -97,7 +97,7 @@ def test_npz_sparse_index_out_of_range(tmp_path):
 
 def test_arrays_larger_than_memory(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "bags.npz", X=np.zeros((100, 100)), bag_index=np.arange(100))
-    monkeypatch.setattr(guard, "_physical_memory", lambda: 1000)
+    monkeypatch.setattr(guard, "physical_memory", lambda: 1000)
     with pytest.raises(FormatError, match=r"does not fit: X\.npy takes .* GiB"):
         read(tmp_path / "bags.npz")
 

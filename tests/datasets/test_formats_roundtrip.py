@@ -205,7 +205,9 @@ def test_parquet_has_the_documented_layout(tmp_path, small):
     write(tmp_path / "bags.parquet", make_bags(3, random_state=0).bags, [1, 0, 1])
     schema = pq.read_schema(tmp_path / "bags.parquet")
     assert schema.names == ["bag", "label", "features"]
-    assert schema.field("features").type == pa.list_(pa.float32(), 10)
+    kind = schema.field("features").type
+    assert pa.types.is_fixed_size_list(kind)
+    assert (kind.list_size, kind.value_type) == (10, pa.float32())
 
 
 @pytest.mark.parametrize("suffix", ALL)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import cross_val_score
 
 import gmil
 from gmil.errors import BagValidationError, FormatError, MissingFileError
@@ -184,6 +185,28 @@ def test_labels_that_vary_in_a_bag_are_refused(tmp_path, row_group_size):
     pq.write_table(table, tmp_path / "bags.parquet", row_group_size=row_group_size)
     with pytest.raises(BagValidationError, match="label of bag 'a' varies"):
         gmil.scan(tmp_path / "bags.parquet")
+
+
+def test_a_missing_label_is_named(tmp_path):
+    table = pa.table({"bag": ["a", "b", "c"], "label": [0, None, 1], "x": [1.0, 2.0, 3.0]})
+    pq.write_table(table, tmp_path / "bags.parquet")
+    with pytest.raises(BagValidationError, match="label of bag 'b' is missing"):
+        gmil.scan(tmp_path / "bags.parquet")
+
+
+def test_no_bags_at_all_are_bags_too(stored):
+    bags, lazy, y = stored
+    assert lazy[[]].load().shape == bags[[]].shape
+    assert list(lazy[[]].blocks()) == []
+    with pytest.raises(BagValidationError, match="X holds no bags"):
+        gmil.GMIL().fit(lazy[[]], y[:0])
+
+
+def test_scikit_learn_can_cut_them(stored):
+    bags, lazy, y = stored
+    model = gmil.GMIL(8, sample_size=200, random_state=0)
+    expected = cross_val_score(model, bags, y, cv=3)
+    assert np.array_equal(cross_val_score(model, lazy, y, cv=3), expected)
 
 
 def test_files_of_different_width_are_named(tmp_path):

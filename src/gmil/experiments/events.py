@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,13 @@ from gmil import datasets
 from gmil.classifiers import GMIL, WeightedGMIL
 from gmil.errors import BagValidationError
 from gmil.experiments.fingerprints import data_fingerprint
+from gmil.guard import physical_memory
 from gmil.rivals import WitnessSVM
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
+    import os
+
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
 
@@ -92,7 +94,7 @@ LABELS = {"gmil": "GMIL (K=50, p=3, q=9)", "weighted-gmil": "WeightedGMIL", "mi-
 def why_not_in_memory(bags: Any) -> str | None:
     """Return why bags do not fit into memory for MI-SVM, or None where they do."""
     needed = _BYTES_PER_NUMBER * bags.n_instances * bags.n_features
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed <= there:
+    there = physical_memory()
+    if there is None or needed <= there:
         return None
     return f"needs about {needed / 2**30:.0f} GiB of memory for all instances, and this machine has {there / 2**30:.0f}"

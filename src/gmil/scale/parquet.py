@@ -203,8 +203,16 @@ class _Runs:
             )
             raise BagValidationError(msg)
         offsets = np.concatenate([[0], np.cumsum(self._sizes)]).astype(np.int64)
-        labels = None if all(label is None for label in self._labels) else np.array(self._labels)
-        return offsets, np.array(self._ids), labels
+        return offsets, np.array(self._ids), self._labels_of_bags()
+
+    def _labels_of_bags(self) -> NDArray[Any] | None:
+        missing = [name for name, label in zip(self._ids, self._labels, strict=True) if label is None]
+        if len(missing) == len(self._ids):
+            return None
+        if missing:
+            msg = f"The label of bag {missing[0]!r} is missing ({len(missing)} bags have none). Fill it in."
+            raise BagValidationError(msg)
+        return np.array(self._labels)
 
 
 def _run_ends(column: pa.ChunkedArray) -> tuple[Integers, list[Any]]:

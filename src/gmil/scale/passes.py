@@ -247,7 +247,8 @@ def read_whole_bags(
             held[-1] = numbers[:-1], piece[:-1]
             yield _one_block(held, ids, names)
             held, n_held = [(numbers[-1:], piece[-1:])], int(piece.sizes[-1])
-    yield _one_block(held, ids, names)
+    if held:
+        yield _one_block(held, ids, names)
 
 
 def _all_pieces(source: Source, parts: list[Part], rows: int) -> Iterator[tuple[Integers, Bags]]:
