@@ -30,15 +30,16 @@ _WORDS_PER_FRAME = 60
 _SCENES = 40
 _SCENES_PER_VIDEO = 5
 _WORDS_OF_A_SCENE = 0.3
-_WORDS_OF_AN_EVENT = 0.6
+_WORDS_OF_AN_ACTION = 0.3
+_ACTIONS_ALONE = 0.7
 _FRAMES_AT_ONCE = 8192
 
 
 class _World(NamedTuple):
-    """What all videos share: words of every scene and of every event, as distributions."""
+    """What all videos share: words of every scene and of every action, as distributions."""
 
     scenes: Floats  # (n_scenes, n_features), cumulative
-    events: Floats  # (n_events, n_features), cumulative
+    actions: Floats  # (n_events + 1, n_features), cumulative; an event is an action together with the next
 
 
 def make_med11(
@@ -55,10 +56,11 @@ def make_med11(
 ) -> None:
     """Write bags of word histograms to a folder of Parquet files, one video at a time.
 
-    A video shows a few scenes, each with words of its own; a stretch of its frames shows its event, mixed into the
-    scene. A frame is a histogram of 60 words, most of its numbers zero, that adds up to 1. Columns: ``bag``, ``label``
-    (E001, E002 ...), ``witness`` (whether a frame shows the event) and ``features``. Bags lie one after the other and
-    never in two files. The folder appears when it is complete.
+    A video shows a few scenes, each with words of its own. An event is two actions at once, in a stretch of frames;
+    either action alone is seen in other stretches, of videos of all events, so that no word gives an event away. A
+    frame is a histogram of 60 words, most of its numbers zero, that adds up to 1. Columns: ``bag``, ``label`` (E001,
+    E002 ...), ``witness`` (whether a frame shows the event) and ``features``. Bags lie one after the other and never in
+    two files. The folder appears when it is complete.
 
     Parameters
     ----------
@@ -85,8 +87,9 @@ def make_med11(
                 for bag in share.tolist():
                     generator = np.random.default_rng([random_state, 2, bag])
                     event = bag % n_events
-                    shows_event = _witnesses(int(sizes[bag]), witness_rate, generator)
-                    frames = _frames(world, event, shows_event, generator)
+                    actions = _actions(int(sizes[bag]), event, n_events, witness_rate, generator)
+                    frames = _frames(world, actions, generator)
+                    shows_event = actions[0] < actions[1]
                     write(f"video{bag:06d}", f"E{event + 1:03d}", frames, shows_event)
                     written += int(sizes[bag])
                     if progress is not None:
@@ -105,8 +108,8 @@ def _make_world(n_features: int, n_events: int, generator: np.random.Generator) 
     common = 1 / np.arange(1, n_features + 1) ** 0.8  # few words are frequent, most are rare
     common /= common.sum()
     scenes = [_mixed(common, _WORDS_OF_A_SCENE, generator) for _ in range(_SCENES)]
-    events = [_mixed(common, 0.8, generator) for _ in range(n_events)]
-    return _World(np.cumsum(scenes, axis=1), np.cumsum(events, axis=1))
+    actions = [_mixed(common, 0.8, generator) for _ in range(n_events + 1)]
+    return _World(np.cumsum(scenes, axis=1), np.cumsum(actions, axis=1))
 
 
 def _mixed(common: Floats, share: float, generator: np.random.Generator) -> Floats:
@@ -116,40 +119,48 @@ def _mixed(common: Floats, share: float, generator: np.random.Generator) -> Floa
     return mixed
 
 
-def _witnesses(size: int, rate: float, generator: np.random.Generator) -> Booleans:
-    """Return which frames show the event: one stretch of them."""
+def _actions(size: int, event: int, n_events: int, rate: float, generator: np.random.Generator) -> Integers:
+    """Return the two actions of every frame, (2, n_frames): -1 for none, the same twice for one alone."""
+    actions = np.full((2, size), -1, dtype=np.int64)
     length = min(size, max(1, round(rate * size)))
+    for action in generator.permutation(n_events + 1):
+        if generator.random() < _ACTIONS_ALONE:
+            actions[:, _stretch(size, length, generator)] = action
+    actions[:, _stretch(size, length, generator)] = [[event], [event + 1]]
+    return actions
+
+
+def _stretch(size: int, length: int, generator: np.random.Generator) -> slice:
     start = int(generator.integers(size - length + 1))
-    shows = np.zeros(size, dtype=bool)
-    shows[start : start + length] = True
-    return shows
+    return slice(start, start + length)
 
 
-def _frames(world: _World, event: int, shows_event: Booleans, generator: np.random.Generator) -> NDArray[np.float32]:
-    size, n_features = len(shows_event), world.scenes.shape[1]
+def _frames(world: _World, actions: Integers, generator: np.random.Generator) -> NDArray[np.float32]:
+    size, n_features = actions.shape[1], world.scenes.shape[1]
     shown = generator.integers(len(world.scenes), size=_SCENES_PER_VIDEO)
     scene_of = shown[np.arange(size) * _SCENES_PER_VIDEO // size]
     frames = np.empty((size, n_features), dtype=np.float32)
     for start in range(0, size, _FRAMES_AT_ONCE):
         part = slice(start, min(start + _FRAMES_AT_ONCE, size))
-        words = _draw_words(world, scene_of[part], event, shows_event[part], generator)
+        words = _draw_words(world, scene_of[part], actions[:, part], generator)
         places = np.arange(len(words))[:, None] * n_features + words
         counts = np.bincount(places.ravel(), minlength=len(words) * n_features)
         frames[part] = counts.reshape(len(words), n_features) / np.float32(_WORDS_PER_FRAME)
     return frames
 
 
-def _draw_words(
-    world: _World, scenes: Integers, event: int, shows_event: Booleans, generator: np.random.Generator
-) -> Integers:
-    """Return the words of frames, (n_frames, words per frame)."""
+def _draw_words(world: _World, scenes: Integers, actions: Integers, generator: np.random.Generator) -> Integers:
+    """Return the words of frames, (n_frames, words per frame): of the scene, of the one action or of the other."""
     draws = generator.random((len(scenes), _WORDS_PER_FRAME))
     words = np.empty(draws.shape, dtype=np.int64)
     for scene in np.unique(scenes):
         rows = scenes == scene
         words[rows] = np.searchsorted(world.scenes[scene], draws[rows])
-    of_event = shows_event[:, None] & (generator.random(draws.shape) < _WORDS_OF_AN_EVENT)
-    words[of_event] = np.searchsorted(world.events[event], generator.random(int(of_event.sum())))
+    kinds = generator.random(draws.shape) // _WORDS_OF_AN_ACTION  # 0 and 1: of the first and of the second action
+    for kind, shown in enumerate(actions):
+        for action in np.unique(shown[shown >= 0]):
+            here = (kinds == kind) & (shown == action)[:, None]
+            words[here] = np.searchsorted(world.actions[action], generator.random(int(here.sum())))
     return np.minimum(words, world.scenes.shape[1] - 1)
 
 
