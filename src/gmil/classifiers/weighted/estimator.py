@@ -64,7 +64,7 @@ class WeightedGMIL(BagClassifier):
         times as many clusters by Eq. 6 of the paper.
     sample_size : int or "auto", default="auto"
         With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
-        ``max_bags`` bags, thinned alike. The views with 90 % of the say are then fitted to whole bags, read once.
+        ``max_bags`` bags, thinned alike. The views with most of the say are then fitted to whole bags, read once.
         "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
