@@ -7,7 +7,7 @@ import pytest
 
 import gmil
 
-CLOSE = {"rtol": 1e-3, "atol": 2e-3}
+CLOSE = {"rtol": 1e-2, "atol": 1e-2}  # single precision: scalings and distances round differently block by block
 SMALL = {"scales": ["standard", "l2", "minmax+l2"], "n_centers": 20}
 
 

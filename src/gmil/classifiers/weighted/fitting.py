@@ -131,7 +131,9 @@ def fit_views(
     views = _views_of(some, spaces, kinds, learning.kernels, backend)
     weighed = weigh_views(views, learning.some(rows))
     found = finish_views(weighed, features_of, rows, learning, generator)
-    nearest = bag_features(spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend)
+    nearest = bag_features(
+        spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
+    )
     return Fitting(spaces, *found, weighed.summary(spaces), familiar_distance(nearest))
 
 
