@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from gmil.engine import closeness, resolve, sq_differences
+from gmil.engine import closeness, is_torch, resolve, sq_differences
 from gmil.engine.reference import row_sq_norms
 from gmil.scaling import ColumnSummary
 
@@ -48,17 +48,50 @@ class BagTables(NamedTuple):
 def measure_bags(bags: LazyBags, clusterings: Sequence[Clustering], backend: Backend) -> list[BagTables]:
     """Read all bags once and measure them against every clustering.
 
-    Clusterings in one space are stacked into one product; every thread works on blocks of its own.
+    Clusterings in one space are stacked into one product; every thread works on blocks of its own. Instances that lie
+    on the device of the backend stay there.
     """
     groups = _grouped(clusterings)
-    function = functools.partial(measure_block, groups=groups, backend=resolve(backend.name, 1))
-    rows = min(_INSTANCES_AT_ONCE, bags.block_rows())
-    tables = bags.reduce(function, (np.add, np.minimum, np.add), n_threads=backend.n_threads, rows=rows)
+    X = resident_tensor(bags, backend, [group.space for group in groups])
+    if X is not None:
+        tables = _measure_on_device(X, bags, groups)
+    else:
+        function = functools.partial(measure_block, groups=groups, backend=resolve(backend.name, 1))
+        rows = min(_INSTANCES_AT_ONCE, bags.block_rows())
+        tables = bags.reduce(function, (np.add, np.minimum, np.add), n_threads=backend.n_threads, rows=rows)
     order = [number for group in groups for number in group.numbers]
     cuts = np.cumsum([len(clusterings[number].centers) for number in order])[:-1]
     parts = zip(*(np.split(table, cuts, axis=1) for table in tables), strict=True)
     found = dict(zip(order, parts, strict=True))
     return [BagTables(*found[number]) for number in range(len(clusterings))]
+
+
+def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[FeatureSpace]) -> Any | None:
+    """Return the instances where they lie on the device of the backend, and the spaces only scale them; else None."""
+    if not is_torch(backend.name) or any(space.is_more_than_scaling() for space in spaces):
+        return None
+    return bags.tensor_on(cast("Any", backend).device)
+
+
+def row_scaling(space: FeatureSpace, X: Any) -> Any:
+    """Return the scaling of a space for rows of a tensor."""
+    from gmil.engine.torch.kernels import RowScaling
+    from gmil.engine.torch.tensors import to_device
+
+    shift, divisor = (
+        None if part is None else to_device(part, X.device, X.dtype) for part in (space.shift, space.divisor)
+    )
+    return RowScaling(shift, divisor, space.unit_length)
+
+
+def _measure_on_device(X: Any, bags: LazyBags, groups: Sequence[_Group]) -> list[Any]:
+    from gmil.engine.torch.passes import Stack, measure
+
+    stacks = [Stack(row_scaling(group.space, X), centers) for group in groups for centers in group.stacks()]
+    places = bags.bags_of_source()
+    wanted = np.zeros(len(bags.source_offsets) - 1, dtype=bool)
+    wanted[places] = True
+    return [table[places] for table in measure(X, bags.source_offsets, wanted, stacks)]
 
 
 class _Group(NamedTuple):

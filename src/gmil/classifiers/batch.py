@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.classifiers.device import can_cluster_on_device, resident_bags
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
 from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
-from gmil.classifiers.streaming import Request, cluster_lazily
+from gmil.classifiers.streaming import Request, cluster_lazily, what_needs_memory
 from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
-from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, resolve, sq_differences
+from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
 from gmil.folds import is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
 from gmil.scaling import apply_scaling, fit_scaling
@@ -102,8 +103,9 @@ def batch_decisions(
     They are about all bags, training and test: there may be too many of them to be kept.
     """
     batch = _Batch(estimator, settings, bags, y, jobs, n_jobs)
+    batch.move_to_device()
     groups = batch.groups()
-    streamed = batch.cluster_lazily(groups) if isinstance(bags, LazyBags) else None
+    streamed = batch.cluster_lazily(groups) if isinstance(batch.bags, LazyBags) else None
     for done, group in enumerate(groups, start=1):
         batch.decide(group, batch.cluster(group) if streamed is None else streamed[done - 1], receive)
         if progress is not None:
@@ -203,6 +205,17 @@ class _Batch:
 
     # ---------------------------------------------------------------- clusters
 
+    def move_to_device(self) -> None:
+        """Take all instances to the device of PyTorch, once, where every setting asks for it and can be met there."""
+        if isinstance(self.bags, LazyBags) or sp.issparse(self.bags.instances):
+            return
+        backends = {own.backend for own in self.parameters}
+        if len(backends) == 1 and is_torch(min(backends)) and all(map(self._can_be_on_device, self.parameters)):
+            self.bags = resident_bags(self.bags, resolve(min(backends)))
+
+    def _can_be_on_device(self, model: Any) -> bool:
+        return what_needs_memory(model) is None and can_cluster_on_device(model) and not self._uses_gram(model)
+
     def cluster_lazily(self, groups: list[_Group]) -> list[FoldClusters]:
         """Cluster the jobs of all groups at once, for bags that are read in blocks."""
         places = [(group, job) for group in groups for job in group.jobs]
@@ -230,7 +243,7 @@ class _Batch:
     def _threads(self, model: Any) -> int | None:
         return self.n_jobs if self.n_jobs is not None else model.n_jobs
 
-    def _uses_gram(self, model: GMIL) -> bool:
+    def _uses_gram(self, model: Any) -> bool:
         n_instances = self.bags.n_instances
         return (
             model.scale in (None, "l2")

@@ -30,7 +30,7 @@ from gmil.classifiers.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.classifiers.space import METRICS, fit_space
 from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.voted import CodebookClassifier
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.scale import LazyBags
 from gmil.scaling import SCALINGS
@@ -124,8 +124,9 @@ class GMIL(CodebookClassifier):
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
-    backend : {"auto", "numpy", "native"}, default="auto"
-        The implementation of the kernels: the fastest that can run here, the NumPy reference, or the compiled one.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of the kernels: the fastest that can run here, the NumPy reference, the compiled one, or
+        PyTorch, on a GPU where there is one.
     random_state : int, RandomState instance or None, default=None
         Seed of sampling and of k-means++.
 
@@ -200,7 +201,7 @@ class GMIL(CodebookClassifier):
         "density": [StrOptions(set(DENSITIES))],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],
     }
 

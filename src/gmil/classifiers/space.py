@@ -33,6 +33,10 @@ class FeatureSpace(NamedTuple):
         nothing_fitted = all(part is None for space in (self, other) for part in space if not isinstance(part, bool))
         return self is other or (nothing_fitted and self.unit_length == other.unit_length)
 
+    def is_more_than_scaling(self) -> bool:
+        """Tell whether instances are projected, whitened or embedded."""
+        return any(part is not None for part in (self.pca_components, self.whitening, self.embedding))
+
     def apply(self, X: Instances) -> Instances:
         """Take instances into this space."""
         taken = apply_scaling(X, Scaling(self.shift, self.divisor, self.unit_length))

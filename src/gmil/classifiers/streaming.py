@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.bag_parts import moved_rows, rows_of_bags
-from gmil.classifiers.bag_tables import BagTables, Clustering, measure_bags, summarize_columns
+from gmil.classifiers.bag_tables import BagTables, Clustering, measure_bags, resident_tensor, summarize_columns
 from gmil.classifiers.clustering import rows_to_cluster, weights_in_clusters
+from gmil.classifiers.device import can_cluster_on_device, cluster_on_device
 from gmil.classifiers.space import fitted_scaling
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
@@ -64,19 +65,24 @@ def cluster_lazily(
 
 
 def _refuse_what_needs_memory(model: GMIL) -> None:
+    name = what_needs_memory(model)
+    if name is not None:
+        msg = (
+            f"{name}={getattr(model, name)!r} needs all instances in memory, but X is read in blocks. "
+            "Pass X.load(), or leave the parameter as it is by default."
+        )
+        raise BagValidationError(msg)
+
+
+def what_needs_memory(parameters: Any) -> str | None:
+    """Return the parameter for which all instances have to be in memory, if there is one."""
     wrong = {
-        "n_components": model.n_components is not None,
-        "metric": model.metric != "euclidean",
-        "density": model.density != "histogram",
-        "sample_size": model.sample_size is None,
+        "n_components": parameters.n_components is not None,
+        "metric": parameters.metric != "euclidean",
+        "density": parameters.density != "histogram",
+        "sample_size": parameters.sample_size is None,
     }
-    for name, is_wrong in wrong.items():
-        if is_wrong:
-            msg = (
-                f"{name}={getattr(model, name)!r} needs all instances in memory, but X is read in blocks. "
-                "Pass X.load(), or leave the parameter as it is by default."
-            )
-            raise BagValidationError(msg)
+    return next((name for name, is_wrong in wrong.items() if is_wrong), None)
 
 
 def _fit_spaces(requests: Sequence[Request], bags: LazyBags, backend: Backend) -> None:
@@ -99,20 +105,29 @@ def _fit_centers(
 ) -> None:
     """Read the instances that any model clusters, in one go, and cluster them, one model a thread."""
     places = [_among_all(bags, request.training, chosen) for request, chosen in zip(requests, rows, strict=True)]
+    X = resident_tensor(bags, backend, [request.model._space() for request in requests])
+    if X is not None and all(can_cluster_on_device(request.model) for request in requests):
+        sizes = [_n_clusters(request, bags, own) for request, own in zip(requests, positive, strict=True)]
+        cluster_on_device(X, requests, [bags.rows_of_source(own) for own in places], sizes)
+        return
     wanted = np.unique(np.concatenate(places))
     instances = bags.take(wanted)
     one_thread = resolve(backend.name, 1)
 
     def fit(number: int) -> None:
         model, training, generator = requests[number]
-        own = bags[training]
-        size = model._codebook_size(own.n_instances, own.n_features, positive[number][training])
+        n_clusters = _n_clusters(requests[number], bags, positive[number])
         sample: Floats = model._space().apply(instances[np.searchsorted(wanted, places[number])])
-        weights = weights_in_clusters(own, rows[number], model)
-        model._find_centers(sample, weights, size.n_clusters, one_thread, generator)
+        weights = weights_in_clusters(bags[training], rows[number], model)
+        model._find_centers(sample, weights, n_clusters, one_thread, generator)
 
     with ThreadPoolExecutor(backend.n_threads) as pool:
         list(pool.map(fit, range(len(requests))))
+
+
+def _n_clusters(request: Request, bags: LazyBags, positive: Booleans) -> int:
+    own = bags[request.training]
+    return request.model._codebook_size(own.n_instances, own.n_features, positive[request.training]).n_clusters
 
 
 def _among_all(bags: LazyBags, training: Booleans, rows: Integers | None) -> Integers:

@@ -56,7 +56,7 @@ class GMILCV(BagClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the engine; None is every core of this process.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels.
     random_state : int, RandomState instance or None, default=None
         Seed of inner folds and clusterings.

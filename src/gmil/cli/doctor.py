@@ -12,7 +12,7 @@ import click
 
 from gmil.cli.console import clear_errors, print_table
 from gmil.datasets import data_home
-from gmil.engine import available_backends, describe_native, resolve
+from gmil.engine import available_backends, describe_native, describe_torch, resolve
 
 _PACKAGES = (
     "gmil",
@@ -49,6 +49,7 @@ def examine() -> dict[str, Any]:
         "backend": resolve("auto").name,
         "backends": available_backends(),
         "native": describe_native(),
+        "torch": describe_torch(),
         "cores": usable_cores(),
         "blas": blas_libraries(),
         "data_home": str(data_home()),

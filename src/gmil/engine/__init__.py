@@ -6,7 +6,16 @@ NumPy; every faster path is tested against it.
 
 from __future__ import annotations
 
-from gmil.engine.backends import Backend, available_backends, describe_native, resolve, why_not
+from gmil.engine.backends import (
+    BACKENDS,
+    Backend,
+    available_backends,
+    describe_native,
+    describe_torch,
+    is_torch,
+    resolve,
+    why_not,
+)
 from gmil.engine.distances import closeness, distances, sq_differences
 from gmil.engine.kmeans import (
     GramResult,
@@ -18,15 +27,18 @@ from gmil.engine.kmeans import (
 )
 
 __all__ = [
+    "BACKENDS",
     "Backend",
     "GramResult",
     "KMeansResult",
     "available_backends",
     "closeness",
     "describe_native",
+    "describe_torch",
     "distances",
     "gram_kmeans",
     "gram_matrix",
+    "is_torch",
     "kmeans",
     "kmeans_subsets",
     "resolve",

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BACKENDS = ("numpy", "native")  # the fastest last
+BACKENDS = ("auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda")
+"""What the parameter ``backend`` of an estimator may be."""
+_AUTOMATIC = ("numpy", "native")  # what "auto" chooses from, the fastest last
+_BY_NAME = BACKENDS[1:]
 
 
 class Backend(Protocol):
@@ -71,30 +74,45 @@ class Backend(Protocol):
 
 def available_backends() -> list[str]:
     """Return the names of the backends that can run here."""
-    return [name for name in _BACKENDS if why_not(name) is None]
+    return [name for name in _BY_NAME if ":" not in name and why_not(name) is None]
 
 
 @cache
 def why_not(backend: str) -> str | None:
     """Return why a backend cannot run here, or None where it can."""
-    if backend not in _BACKENDS:
-        return f"gmil has no backend of that name, only {list(_BACKENDS)}"
+    if backend not in _BY_NAME:
+        return f"gmil has no backend of that name, only {list(_BY_NAME)}"
     if backend == "native":
         try:
             import gmil.engine.native.backend  # noqa: F401
         except ImportError as error:
             return f"its compiled kernels cannot be loaded ({error})"
+    return _why_not_torch(backend) if is_torch(backend) else None
+
+
+def _why_not_torch(backend: str) -> str | None:
+    try:
+        import torch
+    except ImportError as error:
+        return f"PyTorch cannot be loaded ({error})"
+    if backend == "torch:cuda" and not torch.cuda.is_available():
+        return "PyTorch sees no GPU"
     return None
 
 
+def is_torch(backend: str) -> bool:
+    """Tell whether this is the name of a backend that runs in PyTorch."""
+    return backend.partition(":")[0] == "torch"
+
+
 def resolve(backend: str = "auto", n_jobs: int | None = None) -> Backend:
-    """Return the backend of that name; ``"auto"`` is the fastest that can run here.
+    """Return the backend of that name; ``"auto"`` is the fastest that can run here, PyTorch aside.
 
     ``n_jobs`` is the number of threads that a kernel may use: None is every core of this process (or what
-    ``OMP_NUM_THREADS`` allows), -1 is every core. The NumPy reference leaves threads to its BLAS.
+    ``OMP_NUM_THREADS`` allows), -1 is every core. The NumPy reference leaves threads to its BLAS, PyTorch to itself.
     """
     if backend == "auto":
-        backend = available_backends()[-1]
+        backend = next(name for name in reversed(_AUTOMATIC) if why_not(name) is None)
         _log_fallback(backend)
     reason = why_not(backend)
     if reason is not None:
@@ -103,6 +121,10 @@ def resolve(backend: str = "auto", n_jobs: int | None = None) -> Backend:
         from gmil.engine.native.backend import NativeBackend
 
         return NativeBackend(n_threads(n_jobs))
+    if is_torch(backend):
+        from gmil.engine.torch.backend import TorchBackend
+
+        return TorchBackend(backend)
     return cast("Backend", reference)
 
 
@@ -116,14 +138,30 @@ def describe_native() -> dict[str, Any]:
     return {"compiled": True, "simd": simd_level(), "simd_levels": simd_levels(), "threads": n_threads()}
 
 
+def describe_torch() -> dict[str, Any]:
+    """Return whether PyTorch runs here, its version, and the devices that it sees."""
+    reason = why_not("torch")
+    if reason is not None:
+        return {"installed": False, "reason": reason}
+    import torch
+
+    from gmil.engine.torch.tensors import choose_device
+
+    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return {"installed": True, "version": torch.__version__, "device": str(choose_device("torch")), "gpus": gpus}
+
+
 @cache
 def _log_fallback(chosen: str) -> None:
-    if chosen != _BACKENDS[-1]:
-        _log.info("backend='auto' is %r: %r cannot run, %s.", chosen, _BACKENDS[-1], why_not(_BACKENDS[-1]))
+    if chosen != _AUTOMATIC[-1]:
+        _log.info("backend='auto' is %r: %r cannot run, %s.", chosen, _AUTOMATIC[-1], why_not(_AUTOMATIC[-1]))
 
 
 def _unavailable(backend: str, reason: str) -> str:
     fix = "Pass one of them, or backend='auto'."
     if backend == "native":
         fix = f"Install a C++17 compiler and reinstall gmil (pip install --force-reinstall gmil). {fix}"
+    if is_torch(backend):
+        install = "Install it with pip install 'gmil[torch]'"
+        fix = f"{install}, on a machine with a GPU. {fix}" if backend == "torch:cuda" else f"{install}. {fix}"
     return f"backend={backend!r} cannot run here: {reason}. The backends that can are {available_backends()}. {fix}"

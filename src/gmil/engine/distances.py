@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gmil.engine.backends import Backend
 
 _PAIRS_AT_ONCE = 1 << 16
-_ROUNDING_STEPS = 64
+ROUNDING_STEPS = 64
 """The mean of equal numbers may be this many roundings off them."""
 
 
@@ -46,6 +46,6 @@ def sq_differences(points: Floats, centers: Floats) -> Floats:
     """Return squared distances of pairs by differences; a distance that is all rounding is zero."""
     differences = points - centers
     squares: Floats = np.einsum("ij,ij->i", differences, differences)
-    rounding = (_ROUNDING_STEPS * float(np.finfo(points.dtype).eps)) ** 2
+    rounding = (ROUNDING_STEPS * float(np.finfo(points.dtype).eps)) ** 2
     squares[squares <= rounding * np.einsum("ij,ij->i", points, points)] = 0
     return squares

@@ -89,9 +89,9 @@ def kmeans(
     """
     if init is not None:
         return backend.lloyd(X, init.astype(X.dtype), max_iter)
-    draws = [_Draws.make(X.shape[0], n_clusters, generator, seeding_rows) for _ in range(n_init)]
+    draws = [Draws.make(X.shape[0], n_clusters, generator, seeding_rows) for _ in range(n_init)]
     runs = (backend.lloyd(X, _start(X, n_clusters, draw, backend), max_iter) for draw in draws)
-    return functools.reduce(lambda best, run: run if _is_better(run.inertia, best.inertia, X.dtype) else best, runs)
+    return functools.reduce(lambda best, run: run if is_better(run.inertia, best.inertia, X.dtype) else best, runs)
 
 
 def kmeans_subsets(
@@ -184,7 +184,7 @@ def gram_kmeans(
 
     def run() -> GramResult:
         draws = [
-            _Draws.make(size, n_clusters, generator, seeding_rows)
+            Draws.make(size, n_clusters, generator, seeding_rows)
             for size, generator in zip(sizes, generators, strict=True)
         ]
         uniforms = np.stack([draw.uniforms for draw in draws])
@@ -194,7 +194,7 @@ def gram_kmeans(
     return functools.reduce(_better, (run() for _ in range(n_init)))
 
 
-class _Draws(NamedTuple):
+class Draws(NamedTuple):
     """Everything random about one start, drawn beforehand so that every backend starts alike."""
 
     rows: Integers | None  # which rows to seed on, ascending; None is all
@@ -203,7 +203,8 @@ class _Draws(NamedTuple):
     @classmethod
     def make(
         cls, n_instances: int, n_clusters: int, generator: np.random.Generator, seeding_rows: SeedingRows
-    ) -> _Draws:
+    ) -> Draws:
+        """Draw what one start needs."""
         size = n_seeding_rows(n_instances, n_clusters, seeding_rows)
         rows = None
         if size < n_instances:
@@ -211,12 +212,12 @@ class _Draws(NamedTuple):
         return cls(rows, generator.random((n_clusters, n_seeding_trials(n_clusters))))
 
 
-def _start(X: Instances, n_clusters: int, draws: _Draws, backend: Backend) -> Floats:
+def _start(X: Instances, n_clusters: int, draws: Draws, backend: Backend) -> Floats:
     among = X if draws.rows is None else X[draws.rows]
     return dense_rows(among, backend.seed(among, n_clusters, draws.uniforms))
 
 
-def _seeding_members(members: Booleans, draws: list[_Draws]) -> Booleans:
+def _seeding_members(members: Booleans, draws: list[Draws]) -> Booleans:
     if all(draw.rows is None for draw in draws):
         return members
     among = members.copy()
@@ -228,7 +229,7 @@ def _seeding_members(members: Booleans, draws: list[_Draws]) -> Booleans:
 
 
 def _better(first: GramResult, second: GramResult) -> GramResult:
-    wins = np.asarray(_is_better(second.inertia, first.inertia, first.inertia.dtype))
+    wins = np.asarray(is_better(second.inertia, first.inertia, first.inertia.dtype))
     return GramResult(
         labels=np.where(wins[:, None], second.labels, first.labels),
         sq_distances=np.where(wins[:, None, None], second.sq_distances, first.sq_distances),
@@ -237,6 +238,6 @@ def _better(first: GramResult, second: GramResult) -> GramResult:
     )
 
 
-def _is_better(inertia: Any, best: Any, dtype: Any) -> Any:
+def is_better(inertia: Any, best: Any, dtype: Any) -> Any:
     """Restarts often end in one partition with its clusters renamed: rounding must not choose between those."""
     return inertia < best * (1 - TIE[np.dtype(dtype).name])

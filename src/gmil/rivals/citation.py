@@ -10,7 +10,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.rivals.bag_distances import (
     DISTANCES,
     Grouped,
@@ -60,7 +60,7 @@ class CitationKNN(ScaledClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`; results do not depend on it.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels, as in `gmil.GMIL`.
 
     Attributes
@@ -105,7 +105,7 @@ class CitationKNN(ScaledClassifier):
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
     }
 
     def __init__(

@@ -56,7 +56,7 @@ class FisherVectorClassifier(EncodedClassifier):
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of k-means, from which the mixture starts, and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
         Seed of the sample, of k-means++ and of the linear classifier.

@@ -71,7 +71,7 @@ class SetKernelSVM(TunableClassifier):
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
         Seed of the inner folds and, above 1000 training instances, of those that the median is taken over.

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
 from gmil.rivals.tuning import check_groups
 from gmil.scaling import SCALINGS
@@ -39,7 +39,7 @@ class SingleInstance(MulticlassClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the reductions over bags.
 
     Attributes
@@ -65,7 +65,7 @@ class SingleInstance(MulticlassClassifier):
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
     }
 
     def __init__(

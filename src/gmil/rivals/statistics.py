@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, listed
 from gmil.rivals.bag_summaries import STATISTICS, summarize
 from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
@@ -46,7 +46,7 @@ class BagStatistics(MulticlassClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the statistics.
 
     Attributes
@@ -76,7 +76,7 @@ class BagStatistics(MulticlassClassifier):
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
     }
 
     def __init__(

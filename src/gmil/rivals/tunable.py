@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.classifiers.settings import make_generator
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.rivals.inner_folds import inner_folds
 from gmil.rivals.multiclass import MulticlassClassifier
 from gmil.rivals.tuning import N_FOLDS, KernelSetting, check_groups
@@ -54,7 +54,7 @@ class TunableClassifier(MulticlassClassifier):
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],
     }
 

@@ -11,6 +11,7 @@ from gmil import bag_parts
 from gmil.bags import Bags
 from gmil.engine.threads import n_threads
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
+from gmil.scale.resident import TensorSource, is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,12 +74,13 @@ class LazyBags:
     def from_array(
         cls, X: Any, offsets: ArrayLike, *, bag_ids: ArrayLike | None = None, feature_names: Sequence[str] | None = None
     ) -> LazyBags:
-        """Make lazy bags of a matrix that is on disk, or in memory already.
+        """Make lazy bags of a matrix that is on disk, or in memory already, or on a GPU.
 
         Parameters
         ----------
-        X : array of shape (n_instances, n_features)
-            Memory-mapped, as from ``np.load(path, mmap_mode="r")``; the instances of a bag next to each other.
+        X : array or torch.Tensor of shape (n_instances, n_features)
+            Memory-mapped, as from ``np.load(path, mmap_mode="r")``; the instances of a bag next to each other. A tensor
+            stays on its device, where ``backend="torch"`` works on it.
         offsets : array of shape (n_bags + 1,)
             Where every bag begins, and where the last ends.
         bag_ids : array of shape (n_bags,), optional
@@ -87,7 +89,20 @@ class LazyBags:
         cut = bag_parts.checked_offsets(offsets, X.shape[0])
         ids = None if bag_ids is None else bag_parts.checked_ids(bag_ids, len(cut) - 1)
         names = None if feature_names is None else bag_parts.checked_names(feature_names, X.shape[1])
-        return cls(ArraySource.of(X), cut, ids, names)
+        if not is_tensor(X):
+            return cls(ArraySource.of(X), cut, ids, names)
+        source = TensorSource.of(X)
+        bags = cls(source, cut, ids, names)
+        if not source.is_finite():
+            for _ in bags.blocks():  # one of them says which bag it is
+                pass
+        return bags
+
+    def tensor_on(self, device: Any) -> Any | None:
+        """Return the tensor of all instances of the source where it lies on this device, else None."""
+        if isinstance(self.source, TensorSource) and self.source.X.device == device:
+            return self.source.X
+        return None
 
     # ---------------------------------------------------------------- shape
 
@@ -151,7 +166,7 @@ class LazyBags:
     def __getitem__(self, key: Any) -> Instances | LazyBags:
         """Read one bag for an integer, else return the chosen bags as `LazyBags`; nothing is read then."""
         chosen = bag_parts.chosen_bag(key, len(self))
-        places = self._places()
+        places = self.bags_of_source()
         if isinstance(chosen, int):
             return replace(self, positions=places[[chosen]], watcher=None).load().instances
         return replace(self, positions=places[chosen])
@@ -161,7 +176,7 @@ class LazyBags:
 
     def load(self) -> Bags:
         """Read all these bags into memory."""
-        rows = bag_parts.rows_of_bags(self.source_offsets, self._places())[0]
+        rows = bag_parts.rows_of_bags(self.source_offsets, self.bags_of_source())[0]
         return Bags(self._read_rows(rows), self.offsets, self.bag_ids, self.feature_names)
 
     def on(self, runner: Any) -> LazyBags:
@@ -198,8 +213,12 @@ class LazyBags:
         rows : array of int
             Positions among the instances of these bags, in any order.
         """
-        starts = self.source_offsets[self._places()]
-        return self._read_rows(bag_parts.moved_rows(np.asarray(rows, dtype=np.int64), self.offsets, starts))
+        return self._read_rows(self.rows_of_source(rows))
+
+    def rows_of_source(self, rows: ArrayLike) -> Integers:
+        """Return positions among the instances of these bags as positions among those of the source."""
+        starts = self.source_offsets[self.bags_of_source()]
+        return bag_parts.moved_rows(np.asarray(rows, dtype=np.int64), self.offsets, starts)
 
     def blocks(self, rows: int | None = None) -> Iterator[Bags]:
         """Yield runs of whole bags of about so many instances; a larger bag is a block of its own.
@@ -211,7 +230,7 @@ class LazyBags:
         rows : int, optional
             By default so many that a block takes about 8 MiB.
         """
-        wanted = np.unique(self._places())
+        wanted = np.unique(self.bags_of_source())
         parts = self._parts(wanted)
         return read_whole_bags(self.source, parts, rows or self.block_rows(), self.source_ids, self.feature_names)
 
@@ -225,7 +244,7 @@ class LazyBags:
         per_instance : bool, default=False
             Whether there is one row per instance.
         """
-        places = self._places()
+        places = self.bags_of_source()
         wanted, back = np.unique(places, return_inverse=True)
         found = np.concatenate([function(block) for block in self.blocks()])
         if np.array_equal(wanted, places):
@@ -253,7 +272,7 @@ class LazyBags:
         rows : int, optional
             Instances of a block; by default so many that it takes about 8 MiB.
         """
-        places = self._places()
+        places = self.bags_of_source()
         wanted, back = np.unique(places, return_inverse=True)
         parts = self._parts(wanted)
         size = rows or self.block_rows()
@@ -271,7 +290,8 @@ class LazyBags:
 
     # ---------------------------------------------------------------- how it is read
 
-    def _places(self) -> Integers:
+    def bags_of_source(self) -> Integers:
+        """Return the number of every bag among those of the source, (n_bags,)."""
         return np.arange(len(self.source_offsets) - 1) if self.positions is None else self.positions
 
     def _names_of(self, part: Part) -> NDArray[Any] | None:

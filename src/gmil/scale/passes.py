@@ -51,6 +51,12 @@ class Source(Protocol):
         """Return how an error speaks of a part: the name of its file."""
 
 
+def part_edges(n_rows: int, bytes_of_a_row: int) -> Integers:
+    """Cut a matrix into parts of equal size; return `Source.edges`."""
+    rows = max(1, _BYTES_OF_A_PART // max(1, bytes_of_a_row))
+    return np.append(np.arange(0, n_rows, rows), n_rows)
+
+
 @dataclass(frozen=True)
 class ArraySource:
     """A matrix that is mapped into memory."""
@@ -61,8 +67,7 @@ class ArraySource:
     @classmethod
     def of(cls, X: Any) -> ArraySource:
         """Cut a matrix into parts."""
-        rows = max(1, _BYTES_OF_A_PART // max(1, X.shape[1] * X.dtype.itemsize))
-        return cls(X, np.append(np.arange(0, X.shape[0], rows), X.shape[0]))
+        return cls(X, part_edges(X.shape[0], X.shape[1] * X.dtype.itemsize))
 
     @property
     def n_features(self) -> int:

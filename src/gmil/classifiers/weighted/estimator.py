@@ -23,7 +23,7 @@ from gmil.classifiers.weighted.instances import instance_scores
 from gmil.classifiers.weighted.model import KERNELS
 from gmil.classifiers.weighted.streaming import Plan, decide_lazily, fit_lazily
 from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.scale import LazyBags
 from gmil.validation import check_bag_labels, check_bags, check_label_count, check_lazy_bags
@@ -77,7 +77,7 @@ class WeightedGMIL(BagClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the engine; None is every core of this process.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels.
     random_state : int, RandomState instance or None, default=None
         Seed of the choice of centres and samples.
@@ -126,7 +126,7 @@ class WeightedGMIL(BagClassifier):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],
     }
 

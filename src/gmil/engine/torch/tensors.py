@@ -1,0 +1,56 @@
+"""Between arrays of the host and tensors of a device."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+
+with warnings.catch_warnings():
+    # PyTorch warns once about arrays that may not be written to, as those of `Bags`: let that be here.
+    warnings.simplefilter("ignore")
+    torch.from_numpy(np.frombuffer(b"0", dtype=np.uint8))
+
+
+def choose_device(backend: str) -> torch.device:
+    """Return the device of "torch" (a GPU where there is one), "torch:cpu" or "torch:cuda"."""
+    _, _, kind = backend.partition(":")
+    if kind == "cuda" or (not kind and torch.cuda.is_available()):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def to_device(values: Any, device: torch.device, dtype: Any = None) -> torch.Tensor:
+    """Return an array as a tensor of a device; on a processor it may be the same memory, which is never written to."""
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device=device, dtype=dtype)
+
+
+def to_host(tensor: torch.Tensor) -> NDArray[Any]:
+    """Return a tensor as an array."""
+    found: NDArray[Any] = tensor.cpu().numpy()
+    return found
+
+
+def numpy_dtype(tensor: torch.Tensor) -> np.dtype[Any]:
+    """Return the type that a tensor has as an array."""
+    return np.dtype(str(tensor.dtype).removeprefix("torch."))
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """Multiply single precision as such: TF32 keeps ten bits, which is not enough for what centres are made of."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,68 @@
+"""Bags whose instances are a tensor of PyTorch, on a GPU or not: they stay where they are."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gmil.errors import BagValidationError
+from gmil.scale.passes import part_edges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from gmil.engine.arrays import Floats, Integers
+
+
+def is_tensor(X: Any) -> bool:
+    """Tell whether this is a tensor of PyTorch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+@dataclass(frozen=True)
+class TensorSource:
+    """A matrix of PyTorch; who cannot work on its device reads it in blocks."""
+
+    X: Any
+    edges: Integers
+
+    @classmethod
+    def of(cls, X: Any) -> TensorSource:
+        """Cut a matrix into parts."""
+        if X.ndim != 2 or str(X.dtype) not in ("torch.float32", "torch.float64"):
+            msg = (
+                f"X must be a matrix in single or double precision, got {X.dtype} of shape {tuple(X.shape)}. "
+                "Convert it with X.float()."
+            )
+            raise BagValidationError(msg)
+        return cls(X.detach().contiguous(), part_edges(X.shape[0], X.shape[1] * X.element_size()))
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type that pieces have."""
+        from gmil.engine.torch.tensors import numpy_dtype
+
+        return numpy_dtype(self.X)
+
+    def is_finite(self) -> bool:
+        """Tell whether every value is a finite number; the device is asked once."""
+        return bool(self.X.sum().isfinite()) or bool(self.X.isfinite().all())
+
+    def read(self, part: int, rows: int) -> Iterator[Floats]:
+        """See `gmil.scale.passes.Source`."""
+        stop = int(self.edges[part + 1])
+        for start in range(int(self.edges[part]), stop, rows):
+            yield self.X[start : min(start + rows, stop)].cpu().numpy()
+
+    def place(self, part: int) -> str:
+        """See `gmil.scale.passes.Source`."""
+        return f"part {part} of the tensor"
