@@ -46,9 +46,7 @@ def main():
     bags, y = make_data(asked, device)
     X = bags.tensor_on(device)
     say(f"{bags}, {X.numel() * X.element_size() / 1e9:.2f} GB on the device")
-    model = gmil.GMIL(
-        asked.clusters, asked.positive, asked.negative, sample_size=asked.sample, backend=asked.backend
-    )
+    model = gmil.GMIL(asked.clusters, asked.positive, asked.negative, sample_size=asked.sample, backend=asked.backend)
     torch.set_float32_matmul_precision("highest")
     found = {"torch": describe_torch(), "python": sys.version.split()[0], "arguments": vars(asked)}
     found["whole"] = {}
@@ -67,7 +65,7 @@ def main():
     torch.set_float32_matmul_precision("highest")
     found["stages"], centers = time_stages(bags, y, model, asked, device)
     found["bare"] = time_bare(X, centers, device, asked.repeats)
-    found["check"] = check(X, bags, centers, asked, device)
+    found["check"] = check(X, bags, centers, asked)
     if device.type == "cuda":
         found["peak_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
     text = json.dumps(found, indent=2, default=str)
@@ -213,7 +211,7 @@ def time_bare(X, centers, device, repeats):
     return times
 
 
-def check(X, bags, centers, asked, device):
+def check(X, bags, centers, asked):
     """Compare labels, counts and minima of the first rows with the reference in double precision."""
     n_bags = max(1, int(np.searchsorted(bags.source_offsets, asked.checked, side="right")) - 1)
     offsets = bags.source_offsets[: n_bags + 1]
