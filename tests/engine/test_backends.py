@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import gmil.engine.native
-from gmil.engine import available_backends, backends, describe_native, resolve, threads, why_not
+from gmil.engine import available_backends, backends, describe_native, describe_torch, resolve, threads, why_not
 from gmil.errors import BackendUnavailableError
 
 
@@ -33,7 +33,7 @@ needs_native = pytest.mark.skipif(why_not("native") is not None, reason="the ker
 @needs_native
 def test_auto_is_native_where_it_runs():
     assert resolve("auto").name == "native"
-    assert available_backends() == ["numpy", "native"]
+    assert available_backends()[:2] == ["numpy", "native"]
     description = describe_native()
     assert description["compiled"]
     assert description["simd"] == description["simd_levels"][-1] or "GMIL_SIMD" in os.environ
@@ -53,15 +53,54 @@ def test_auto_falls_back_and_says_why(without_kernels, caplog):
         resolve("auto")
     assert len(caplog.records) == 1
     assert "_kernels" in caplog.text
-    assert available_backends() == ["numpy"]
+    assert "native" not in available_backends()
     assert "_kernels" in why_not("native")
     assert not describe_native()["compiled"]
     assert describe_native()["reason"] == why_not("native")
 
 
 def test_native_by_name_never_falls_back(without_kernels):
-    with pytest.raises(BackendUnavailableError, match=r"backend='native' .* \['numpy'\]. Install a C\+\+17 compiler"):
+    with pytest.raises(BackendUnavailableError, match=r"backend='native' .* \['numpy'.*\]. Install a C\+\+17 compiler"):
         resolve("native")
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    """Make PyTorch impossible to import."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    backends.why_not.cache_clear()
+    yield
+    backends.why_not.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["torch", "torch:cpu", "torch:cuda"])
+def test_torch_by_name_says_what_to_install(without_torch, name):
+    wanted = rf"backend='{name}' cannot run here: PyTorch cannot be loaded .* pip install 'gmil\[torch\]'"
+    with pytest.raises(BackendUnavailableError, match=wanted):
+        resolve(name)
+    assert "torch" not in available_backends()
+    assert not describe_torch()["installed"]
+
+
+def test_torch_without_a_gpu_says_so():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(BackendUnavailableError, match="PyTorch sees no GPU"):
+        resolve("torch:cuda")
+    assert resolve("torch").device.type == "cpu"
+    assert describe_torch() == {"installed": True, "version": torch.__version__, "device": "cpu", "gpus": []}
+
+
+def test_auto_neither_takes_nor_imports_torch():
+    code = (
+        "import sys, gmil\n"
+        "gmil.cross_validate(gmil.GMIL(), *gmil.make_bags(20, return_X_y=True, random_state=0), cv=2)\n"
+        "print(gmil.engine.resolve().name, 'torch' in sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert run.stdout.split()[0] in ("numpy", "native")
+    assert run.stdout.split()[1] == "False"
 
 
 def test_unknown_names_are_refused():

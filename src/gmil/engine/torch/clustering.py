@@ -93,8 +93,8 @@ class Products:
     def means(self, labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """See `Space.means`."""
         weights = torch.zeros((*counts.shape, len(self.gram)), dtype=self.gram.dtype, device=self.gram.device)
-        shares = self.members / counts.clamp(min=1).gather(1, labels)
-        return weights.scatter_(1, labels[:, None], shares[:, None].to(weights.dtype))
+        shares = self.members.to(weights.dtype) / counts.clamp(min=1).gather(1, labels)
+        return weights.scatter_(1, labels[:, None], shares[:, None])
 
     def sq_distances_to_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """See `Points.sq_distances_to_rows`; rows that do not train are at distance zero, and so are never chosen."""

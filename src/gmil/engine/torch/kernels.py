@@ -42,7 +42,7 @@ def sq_norms(X: torch.Tensor) -> torch.Tensor:
 def expand(X: torch.Tensor, norms: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
     """Return x.x - 2 x.c + c.c, (n_jobs, n_rows, n_centers), given ``norms (n_jobs, n_rows)``; it may be below zero."""
     sums = norms[..., None] + sq_norms(centers)[:, None, :]
-    return torch.baddbmm(sums, X, centers.mT, alpha=-2)
+    return sums.baddbmm_(X, centers.mT, alpha=-2)
 
 
 def sq_distances(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
