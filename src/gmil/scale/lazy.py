@@ -99,7 +99,12 @@ class LazyBags:
         return bags
 
     def tensor_on(self, device: Any) -> Any | None:
-        """Return the tensor of all instances of the source where it lies on this device, else None."""
+        """Return the tensor of all instances of the source where it lies on this device, else None.
+
+        Parameters
+        ----------
+        device : torch.device
+        """
         if isinstance(self.source, TensorSource) and self.source.X.device == device:
             return self.source.X
         return None
@@ -216,7 +221,12 @@ class LazyBags:
         return self._read_rows(self.rows_of_source(rows))
 
     def rows_of_source(self, rows: ArrayLike) -> Integers:
-        """Return positions among the instances of these bags as positions among those of the source."""
+        """Return positions among the instances of these bags as positions among those of the source.
+
+        Parameters
+        ----------
+        rows : array of int
+        """
         starts = self.source_offsets[self.bags_of_source()]
         return bag_parts.moved_rows(np.asarray(rows, dtype=np.int64), self.offsets, starts)
 
