@@ -18,6 +18,7 @@ from tests.torch_devices import TORCH_BACKENDS
 from gmil.engine import reference, resolve
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
+clustering = pytest.importorskip("gmil.engine.torch.clustering")
 backend = None
 
 
@@ -129,20 +130,27 @@ class TestKMeans:
         assert found.inertia == pytest.approx(0, abs=1e-8)
         assert found.n_iter < 300
 
-    def test_tf32_is_not_used_for_centres(self, monkeypatch):
-        seen = []
-        lloyd = "gmil.engine.torch.clustering.lloyd"
-        from gmil.engine.torch import clustering
+    @pytest.mark.parametrize("name", ["older", "newer"])
+    def test_tf32_is_not_used_for_centres(self, monkeypatch, name):
+        seen, settings, original = [], torch.backends.cuda.matmul, clustering.lloyd
+        if name == "newer" and not hasattr(settings, "fp32_precision"):
+            pytest.skip("this PyTorch has one name for the setting")
 
-        original = clustering.lloyd
-        monkeypatch.setattr(lloyd, lambda *a: seen.append(torch.get_float32_matmul_precision()) or original(*a))
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
+        def lloyd(*arguments):
+            seen.append(torch.get_float32_matmul_precision())
+            return original(*arguments)
+
+        monkeypatch.setattr(clustering, "lloyd", lloyd)
         try:
+            if name == "newer":
+                settings.fp32_precision = "tf32"
+            else:
+                torch.set_float32_matmul_precision("high")
             backend.lloyd(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32)[:2], 3)
-            assert torch.get_float32_matmul_precision() == "high"
+            after = settings.fp32_precision if name == "newer" else torch.get_float32_matmul_precision()
+            assert after == ("tf32" if name == "newer" else "high")
         finally:
-            torch.set_float32_matmul_precision(before)
+            torch.set_float32_matmul_precision("highest")
         assert seen == ["highest"]
 
 

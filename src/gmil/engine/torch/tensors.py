@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -48,9 +48,19 @@ def numpy_dtype(tensor: torch.Tensor) -> np.dtype[Any]:
 @contextlib.contextmanager
 def full_precision() -> Iterator[None]:
     """Multiply single precision as such: TF32 keeps ten bits, which is not enough for what centres are made of."""
-    before = torch.get_float32_matmul_precision()
+    restore = _restores_precision()
     torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        restore()
+
+
+def _restores_precision() -> Callable[[], None]:
+    """Return what brings the present setting back; set by its newer name, PyTorch refuses to read the older one."""
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:
+        newer = torch.backends.cuda.matmul.fp32_precision
+        return lambda: setattr(torch.backends.cuda.matmul, "fp32_precision", newer)
+    return lambda: torch.set_float32_matmul_precision(before)
