@@ -64,9 +64,10 @@ def _nearness(to_centers: Floats, bandwidth: float) -> Floats:
     return np.exp(-0.5 * np.square(to_centers / bandwidth))
 
 
-def blocks_of_bags(offsets: Integers) -> list[slice]:
+def blocks_of_bags(offsets: Integers, instances_at_once: int | None = None) -> list[slice]:
     """Cut all bags into runs of about as many instances as fit well into memory at once."""
     n_bags, n_instances = len(offsets) - 1, int(offsets[-1])
-    cuts = np.searchsorted(offsets, np.arange(_INSTANCES_AT_ONCE, n_instances, _INSTANCES_AT_ONCE))
+    length = instances_at_once or _INSTANCES_AT_ONCE
+    cuts = np.searchsorted(offsets, np.arange(length, n_instances, length))
     edges = np.unique(np.concatenate([[0], cuts, [n_bags]]))
     return [slice(start, stop) for start, stop in itertools.pairwise(edges.tolist())]

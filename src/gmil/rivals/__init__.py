@@ -11,6 +11,7 @@ from gmil.rivals.emdd import EMDD
 from gmil.rivals.encodings import VLADClassifier
 from gmil.rivals.ensemble import MILEnsemble
 from gmil.rivals.fisher import FisherVectorClassifier
+from gmil.rivals.gaussian_process import GPMIL
 from gmil.rivals.graph_kernel import GraphKernelSVM
 from gmil.rivals.mica import MICA
 from gmil.rivals.miles import MILES
@@ -23,6 +24,7 @@ from gmil.rivals.svm import InstanceSVM, WitnessSVM
 __all__ = [
     "APR",
     "EMDD",
+    "GPMIL",
     "MICA",
     "MICRF",
     "MILES",

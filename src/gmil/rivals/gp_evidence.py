@@ -1,0 +1,125 @@
+"""The approximate evidence of Laplace's approximation, its gradient, and its maximum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gmil.rivals.gp_gram import FullGram, GramSlopes, Kernel, LowRankGram
+from gmil.rivals.gp_laplace import Mode, Surroundings, find_mode, surroundings
+from gmil.rivals.gp_likelihood import LabelledBags
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.rivals.gp_gram import Gram
+    from gmil.rivals.gp_inducing import Basis
+
+_TOLERANCE = 1e-6
+_REACH = np.log([30.0, 30.0, 30.0])
+"""How far amplitude, offset and sharpness may go from their start, as factors."""
+
+_LENGTH_REACH = np.log(30.0)
+
+
+class Settings(NamedTuple):
+    """What the evidence chooses: the kernel, and the sharpness of the soft maximum."""
+
+    kernel: Kernel
+    sharpness: float
+
+    @property
+    def vector(self) -> Floats:
+        """Logarithms of amplitude, offset, sharpness and length scales."""
+        with np.errstate(divide="ignore"):
+            front = np.log([self.kernel.amplitude, self.kernel.offset, self.sharpness])
+        return np.concatenate([front, np.log(self.kernel.length_scales)])
+
+    @classmethod
+    def of(cls, vector: Floats) -> Settings:
+        """Return the settings that have these logarithms."""
+        amplitude, offset, sharpness = (float(value) for value in np.exp(vector[:3]))
+        return cls(Kernel(amplitude, offset, np.exp(vector[3:])), sharpness)
+
+
+class TrainingSet(NamedTuple):
+    """Scaled instances of labelled bags, and the points that the Gaussian process is built on."""
+
+    X: Instances  # (n_instances, n_features)
+    offsets: Integers  # (n_bags + 1,)
+    positive: Floats  # (n_bags,), 0 or 1
+    basis: Basis
+
+    def gram(self, kernel: Kernel, backend: Backend) -> Gram:
+        """Return the covariance of the instances."""
+        kind = LowRankGram if self.basis.inducing else FullGram
+        return kind(kernel, self.X, self.basis.points, backend)
+
+
+class Fit(NamedTuple):
+    """A posterior, and the logarithm of the approximate evidence of its settings."""
+
+    settings: Settings
+    gram: Gram
+    mode: Mode
+    around: Surroundings
+
+    @property
+    def log_evidence(self) -> float:
+        """Log p(y) by Laplace's approximation."""
+        return self.mode.objective - 0.5 * self.around.log_determinant
+
+
+def fit_posterior(data: TrainingSet, settings: Settings, backend: Backend) -> Fit:
+    """Return the posterior under given settings."""
+    gram = data.gram(settings.kernel, backend)
+    mode = find_mode(gram, LabelledBags(data.offsets, data.positive, settings.sharpness))
+    return Fit(settings, gram, mode, surroundings(gram, mode.local))
+
+
+def evidence_gradient(fit: Fit) -> Floats:
+    """Return the derivative of the log-evidence by ``settings.vector``.
+
+    The settings move the evidence directly and through the mode, which they move; the latter by implicit
+    differentiation of f = K grad log p(y | f), with the exact Hessian.
+    """
+    local, gram, around = fit.mode.local, fit.gram, fit.around
+    precision, variances = around.precision, around.posterior_variances
+    # Half the derivative of log |I + A C| by the shares is, for instance i of bag b, sum_c (K R')_ic precision_cb.
+    by_share = np.einsum("ij,ij->i", gram.cross, local.spread(precision @ around.lifted.T))
+    by_maximum = variances * local.curvatures_by_maxima
+    bend = 2 * local.bags.sharpness * (by_share - local.spread(local.averages(by_share)))
+    by_f = -0.5 * local.shares * (local.spread(by_maximum) + bend)
+    moved = gram.solve_curved(local, by_f)
+    gradient = local.gradient
+    slopes = gram.pull_back(GramSlopes((0.5 * gradient + moved)[:, None], gradient[:, None], -0.5 * precision, local))
+    by_sharpness = float(
+        (local.residuals - 0.5 * by_maximum) @ local.maxima_by_sharpness
+        - by_share @ local.shares_by_sharpness
+        + (gram.cross @ gram.lift(moved)) @ local.gradient_by_sharpness
+    )
+    front = [slopes.amplitude, slopes.offset, local.bags.sharpness * by_sharpness]
+    return np.concatenate([front, slopes.length_scales])
+
+
+def maximise_evidence(data: TrainingSet, start: Settings, backend: Backend, max_iter: int) -> tuple[Fit, int]:
+    """Climb the log-evidence by L-BFGS from ``start``, and count its steps; an offset of zero stays zero."""
+    at_start = start.vector
+    free = np.isfinite(at_start)
+    reach = np.concatenate([_REACH, np.full(len(start.kernel.length_scales), _LENGTH_REACH)])
+    best: list[Fit] = []
+
+    def loss(logarithms: Floats) -> tuple[float, Floats]:
+        vector = at_start.copy()
+        vector[free] = logarithms
+        fit = fit_posterior(data, Settings.of(vector), backend)
+        if not best or fit.log_evidence > best[0].log_evidence:
+            best[:] = [fit]
+        return -fit.log_evidence, -evidence_gradient(fit)[free]
+
+    bounds = np.stack([at_start - reach, at_start + reach], axis=1)[free]
+    options = {"maxiter": max_iter, "ftol": _TOLERANCE}
+    found = minimize(loss, at_start[free], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return best[0], max(1, int(found.nit))
