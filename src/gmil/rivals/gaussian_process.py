@@ -15,9 +15,9 @@ from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.rivals.bag_kernels import median_gamma
-from gmil.rivals.gp_evidence import Settings, TrainingSet, fit_posterior, maximise_evidence
+from gmil.rivals.gp_evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
 from gmil.rivals.gp_gram import Kernel
-from gmil.rivals.gp_inducing import choose_basis
+from gmil.rivals.gp_inducing import choose_basis, thin_bags
 from gmil.rivals.gp_prediction import BagMoments, Posterior
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.scaling import SCALINGS
@@ -43,10 +43,10 @@ class GPMIL(BinaryClassifier):
     Parameters
     ----------
     optimize : bool, default=True
-        Maximise the evidence over amplitude, offset, sharpness and length scale, from the values given. False: keep
-        these.
+        Maximise the evidence over amplitude, offset, sharpness and length scale, from the values given; a weak prior
+        keeps their logarithms within a few units of these. False: keep the values.
     ard : bool, default=False
-        A length scale for every feature; a long one switches its feature off.
+        A length scale for every feature, found after one for all; a long one switches its feature off.
     amplitude : float, default=3.0
         How far values of instances vary, on the scale of log-odds.
     length_scale : float, array of shape (n_features,) or "median", default="median"
@@ -59,6 +59,9 @@ class GPMIL(BinaryClassifier):
     n_inducing : int, "auto" or None, default="auto"
         With more training instances than this, that many centres of k-means stand for them. "auto" uses 400 centres
         above 2000 instances. None: always all instances.
+    sample_size : int or None, default=20_000
+        With more training instances than this, the evidence is maximised on a sample of about that size, the same
+        share of every bag. The posterior is that of all instances. None: no sample.
     max_iter : int, default=30
         Iterations of L-BFGS on the evidence at most.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
@@ -70,7 +73,7 @@ class GPMIL(BinaryClassifier):
     backend : {"auto", "numpy", "native"}, default="auto"
         The implementation of distances and of k-means.
     random_state : int, RandomState instance or None, default=None
-        Seed of the inducing points and of the instances that speak for the median.
+        Seed of the inducing points, of the sample and of the instances that speak for the median.
 
     Attributes
     ----------
@@ -120,6 +123,7 @@ class GPMIL(BinaryClassifier):
         "offset": [Interval(Real, 0, None, closed="left")],
         "sharpness": [Interval(Real, 0, None, closed="neither")],
         "n_inducing": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
@@ -138,6 +142,7 @@ class GPMIL(BinaryClassifier):
         offset: float = 1.0,
         sharpness: float = 1.0,
         n_inducing: int | str | None = "auto",
+        sample_size: int | None = 20_000,
         max_iter: int = 30,
         scale: str | None = "minmax",
         pos_label: Any = None,
@@ -152,6 +157,7 @@ class GPMIL(BinaryClassifier):
         self.offset = offset
         self.sharpness = sharpness
         self.n_inducing = n_inducing
+        self.sample_size = sample_size
         self.max_iter = max_iter
         self.scale = scale
         self.pos_label = pos_label
@@ -176,11 +182,7 @@ class GPMIL(BinaryClassifier):
         start = self._start(instances, backend, generator)
         basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
         data = TrainingSet(instances, bags.offsets, positive.astype(np.float64), basis)
-        self.n_iter_ = 1
-        if self.optimize:
-            fit, self.n_iter_ = maximise_evidence(data, start, backend, self.max_iter)
-        else:
-            fit = fit_posterior(data, start, backend)
+        fit, self.n_iter_ = self._fit(data, start, backend, generator)
         self.amplitude_, self.offset_, self.length_scales_ = fit.settings.kernel
         self.sharpness_, self.log_evidence_ = fit.settings.sharpness, fit.log_evidence
         self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, basis.points)[2:]
@@ -238,6 +240,28 @@ class GPMIL(BinaryClassifier):
         means, deviations = self._posterior().instances(_doubled(instances), bags.offsets, backend, return_std)
         return (means, deviations) if return_std else means
 
+    def _fit(
+        self, data: TrainingSet, start: Settings, backend: Backend, generator: np.random.Generator
+    ) -> tuple[Fit, int]:
+        """Return the posterior under the best settings, and how many steps led to them."""
+        if not self.optimize:
+            return fit_posterior(data, start, backend), 1
+        if not data.basis.inducing:
+            return self._maximise(data, start, backend)
+        rows, offsets = thin_bags(data.offsets, self.sample_size, generator)
+        fit, n_steps = self._maximise(data._replace(X=data.X[rows], offsets=offsets), start, backend)
+        return (fit if len(rows) == data.X.shape[0] else fit_posterior(data, fit.settings, backend)), n_steps
+
+    def _maximise(self, data: TrainingSet, start: Settings, backend: Backend) -> tuple[Fit, int]:
+        """Maximise the evidence; with a length scale for every feature after one for all."""
+        steps = 0
+        if self.ard and np.ndim(self.length_scale) == 0:
+            alike = start._replace(kernel=start.kernel._replace(length_scales=start.kernel.length_scales[:1]))
+            fit, steps = maximise_evidence(data, alike, backend, self.max_iter)
+            start = fit.settings.for_each(data.X.shape[1])
+        fit, more_steps = maximise_evidence(data, start, backend, self.max_iter)
+        return fit, steps + more_steps
+
     def _moments(self, X: Any) -> BagMoments:
         bags, instances = self._new_scaled(X)
         return self._posterior().bags(_doubled(instances), bags.offsets, resolve(self.backend, self.n_jobs))
@@ -259,9 +283,8 @@ class GPMIL(BinaryClassifier):
         lengths, n_features = np.asarray(lengths, dtype=np.float64), instances.shape[1]
         if lengths.ndim > 0:
             self._check_lengths(lengths, n_features)
-        elif self.ard:
-            lengths = np.full(n_features, lengths)
-        return Settings(Kernel(self.amplitude, self.offset, np.atleast_1d(lengths)), self.sharpness)
+        start = Settings(Kernel(self.amplitude, self.offset, np.atleast_1d(lengths)), self.sharpness)
+        return start.for_each(n_features) if self.ard else start
 
     def _check_lengths(self, lengths: Floats, n_features: int) -> None:
         if lengths.shape != (n_features,) or not (np.isfinite(lengths) & (lengths > 0)).all():

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from gmil.rivals.gp_gram import Gram
     from gmil.rivals.gp_inducing import Basis
 
-_TOLERANCE = 1e-6
-_REACH = np.log([30.0, 30.0, 30.0])
-"""How far amplitude, offset and sharpness may go from their start, as factors."""
-
-_LENGTH_REACH = np.log(30.0)
+_TOLERANCE = 1e-5
+_PRIOR_DEVIATION = 2.0
+"""How far the logarithm of a parameter strays from its start: parameters that labels say nothing about stay there."""
 
 
 class Settings(NamedTuple):
@@ -42,6 +40,11 @@ class Settings(NamedTuple):
         """Return the settings that have these logarithms."""
         amplitude, offset, sharpness = (float(value) for value in np.exp(vector[:3]))
         return cls(Kernel(amplitude, offset, np.exp(vector[3:])), sharpness)
+
+    def for_each(self, n_features: int) -> Settings:
+        """Return the same settings with a length scale for every feature."""
+        lengths = np.broadcast_to(self.kernel.length_scales, n_features).copy()
+        return self._replace(kernel=self.kernel._replace(length_scales=lengths))
 
 
 class TrainingSet(NamedTuple):
@@ -72,10 +75,10 @@ class Fit(NamedTuple):
         return self.mode.objective - 0.5 * self.around.log_determinant
 
 
-def fit_posterior(data: TrainingSet, settings: Settings, backend: Backend) -> Fit:
-    """Return the posterior under given settings."""
+def fit_posterior(data: TrainingSet, settings: Settings, backend: Backend, near: Floats | None = None) -> Fit:
+    """Return the posterior under given settings; its mode is sought from 0, or ``near`` given values."""
     gram = data.gram(settings.kernel, backend)
-    mode = find_mode(gram, LabelledBags(data.offsets, data.positive, settings.sharpness))
+    mode = find_mode(gram, LabelledBags(data.offsets, data.positive, settings.sharpness), near)
     return Fit(settings, gram, mode, surroundings(gram, mode.local))
 
 
@@ -105,21 +108,26 @@ def evidence_gradient(fit: Fit) -> Floats:
 
 
 def maximise_evidence(data: TrainingSet, start: Settings, backend: Backend, max_iter: int) -> tuple[Fit, int]:
-    """Climb the log-evidence by L-BFGS from ``start``, and count its steps; an offset of zero stays zero."""
+    """Climb the log-evidence plus a weak prior by L-BFGS from ``start``, and count its steps.
+
+    A sharp maximum has several modes; following the one of the best settings so far keeps the evidence continuous. An
+    offset of zero stays zero.
+    """
     at_start = start.vector
     free = np.isfinite(at_start)
-    reach = np.concatenate([_REACH, np.full(len(start.kernel.length_scales), _LENGTH_REACH)])
-    best: list[Fit] = []
+    best: list[tuple[float, Fit]] = []
 
     def loss(logarithms: Floats) -> tuple[float, Floats]:
         vector = at_start.copy()
         vector[free] = logarithms
-        fit = fit_posterior(data, Settings.of(vector), backend)
-        if not best or fit.log_evidence > best[0].log_evidence:
-            best[:] = [fit]
-        return -fit.log_evidence, -evidence_gradient(fit)[free]
+        near = best[0][1].mode.local.f if best else None
+        fit = fit_posterior(data, Settings.of(vector), backend, near)
+        strayed = (vector[free] - at_start[free]) / _PRIOR_DEVIATION
+        value = 0.5 * float(strayed @ strayed) - fit.log_evidence
+        if not best or value < best[0][0]:
+            best[:] = [(value, fit)]
+        return value, strayed / _PRIOR_DEVIATION - evidence_gradient(fit)[free]
 
-    bounds = np.stack([at_start - reach, at_start + reach], axis=1)[free]
     options = {"maxiter": max_iter, "ftol": _TOLERANCE}
-    found = minimize(loss, at_start[free], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return best[0], max(1, int(found.nit))
+    found = minimize(loss, at_start[free], jac=True, method="L-BFGS-B", options=options)
+    return best[0][1], max(1, int(found.nit))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _JITTER = 1e-6
 """What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
 
+_BLOCK_ROWS = 4096
+"""Instances that are weighed at once."""
+
 
 class Kernel(NamedTuple):
     """k(x, z) = amplitude^2 exp(-|(x - z) / length|^2 / 2) + offset^2."""
@@ -157,8 +160,17 @@ class LowRankGram:
 
     def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
         """Return (I + W K)^-1 values by a solve as large as there are inducing points."""
-        bent = local.hessian_times(self.cross)  # W K_nm
-        return values - bent @ np.linalg.solve(self.inner + self.cross.T @ bent, self.cross.T @ values)
+        found = np.linalg.solve(self.inner + self._curvature(local), self.cross.T @ values)
+        return values - local.hessian_times(self.cross @ found)
+
+    def _curvature(self, local: LocalLikelihood) -> Floats:
+        """Return K_mn W K_nm, in bounded memory."""
+        averages = local.matrix @ self.cross
+        curvature: Floats = averages.T @ (local.outer_weights[:, None] * averages)
+        for start in range(0, len(self.cross), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            curvature += self.cross[rows].T @ (local.diagonal_weights[rows, None] * self.cross[rows])
+        return curvature
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Pass the derivatives on to K_nm and K_mm."""

@@ -66,21 +66,22 @@ def surroundings(gram: Gram, local: LocalLikelihood) -> Surroundings:
     return Surroundings(lifted, covariance, root, 2 * float(np.log(np.diag(lower)).sum()))
 
 
-def find_mode(gram: Gram, bags: LabelledBags) -> Mode:
-    """Climb from f = 0 to the most likely f by damped Newton steps.
+def find_mode(gram: Gram, bags: LabelledBags, near: Floats | None = None) -> Mode:
+    """Climb to the most likely f by damped Newton steps, from f = 0 or from values that lie ``near`` it.
 
     At first the curvature is the expected one, which always points uphill; close to the mode it is the exact one, so
     that the last steps square the error. A step is halved until it climbs.
     """
-    alpha = np.zeros(int(bags.offsets[-1]))
-    local = bags.around(alpha)
-    mode = Mode(alpha, local, local.log_likelihood, 0)
+    mode = _at(gram, bags, np.zeros(int(bags.offsets[-1])))
+    if near is not None:
+        start = _at(gram, bags, _expected_target(gram, bags.around(near)))
+        mode = max(mode, start, key=lambda mode: mode.objective)
     decrement = np.inf
     for n_steps in range(1, _MAX_STEPS + 1):
         target = _newton_target(gram, mode) if decrement < _NEAR else None
         found = None if target is None else _climb(gram, bags, mode, target)
         if found is None:
-            found = _climb(gram, bags, mode, _expected_target(gram, mode))
+            found = _climb(gram, bags, mode, _expected_target(gram, mode.local))
         if found is None:
             break
         decrement = found.objective - mode.objective
@@ -90,9 +91,13 @@ def find_mode(gram: Gram, bags: LabelledBags) -> Mode:
     return mode
 
 
-def _expected_target(gram: Gram, mode: Mode) -> Floats:
+def _at(gram: Gram, bags: LabelledBags, alpha: Floats) -> Mode:
+    local = bags.around(gram.cross @ gram.lift(alpha))
+    return Mode(alpha, local, local.log_likelihood - 0.5 * float(alpha @ local.f), 0)
+
+
+def _expected_target(gram: Gram, local: LocalLikelihood) -> Floats:
     """Return the alpha of the mode if the likelihood were as curved as expected."""
-    local = mode.local
     around = surroundings(gram, local)
     pull = local.curvatures * (local.matrix @ local.f) + local.residuals
     weights = pull - around.precision @ (around.covariance @ pull)

@@ -93,12 +93,22 @@ class LocalLikelihood(NamedTuple):
         """The derivative by f, (n_instances,)."""
         return self.spread(self.residuals) * self.shares
 
+    @property
+    def outer_weights(self) -> Floats:
+        """How much s s' there is in minus the exact Hessian, (n_bags,)."""
+        return self.curvatures + self.bags.sharpness * self.residuals
+
+    @property
+    def diagonal_weights(self) -> Floats:
+        """The diagonal matrix in minus the exact Hessian, (n_instances,)."""
+        return -self.bags.sharpness * self.gradient
+
     def hessian_times(self, values: Floats) -> Floats:
         """Return minus the exact Hessian times a matrix (n_instances, any number) or a vector."""
         columns = values.reshape(len(values), -1)
-        bend = self.bags.sharpness * self.residuals
-        averages = (self.curvatures + bend)[:, None] * (self.matrix @ columns)
-        product = self.shares[:, None] * (self.spread(averages) - self.spread(bend)[:, None] * columns)
+        product = self.spread(self.outer_weights[:, None] * (self.matrix @ columns))
+        product *= self.shares[:, None]
+        product += self.diagonal_weights[:, None] * columns
         return product.reshape(values.shape)
 
     @property
