@@ -104,9 +104,9 @@ def test_the_evidence_finds_the_feature_that_matters():
 
 def test_the_evidence_prefers_a_sharp_maximum_where_one_instance_decides():
     rng = np.random.default_rng(0)
-    labels, lone, mean = np.arange(80) % 2, [], []
+    labels, lone, mean = np.arange(60) % 2, [], []
     for label in labels:
-        bag = rng.normal(size=(8, 2))
+        bag = rng.normal(size=(6, 2))
         witness = bag.copy()
         witness[0] += 6 * label
         lone.append(witness)
@@ -181,3 +181,20 @@ def test_probabilities_are_as_likely_as_they_say():
     order = np.argsort(probabilities)
     for part in np.array_split(order, 4):
         assert abs(probabilities[part].mean() - y[150:][part].mean()) < 0.2
+
+
+def test_a_sample_of_every_bag_is_enough_to_choose_the_covariance(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=40, sizes=(10, 20))
+    all_of_them = GPMIL(n_inducing=60, random_state=0).fit(bags, y)
+    sampled = GPMIL(n_inducing=60, sample_size=200, random_state=0).fit(bags, y)
+    assert sampled.amplitude_ != all_of_them.amplitude_
+    new, truth = gaussian_bags(n_bags=40, sizes=(10, 20), seed=1)
+    assert sampled.score(new, truth) > 0.9
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_instances():
+    made = gmil.make_bags(2200, n_features=32, bag_size=50, witness_rate=0.1, random_state=0)
+    model = GPMIL(max_iter=5, random_state=0).fit(made.bags[:2000], made.y[:2000])
+    assert model.basis_.shape == (400, 32)
+    assert model.score(made.bags[2000:], made.y[2000:]) > 0.9
