@@ -251,6 +251,16 @@ def test_maximising_the_evidence_ends_where_it_and_the_prior_are_flat(basis_ever
     assert_allclose(evidence_gradient(fit), pulled_back, atol=0.02)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_that_mean_nothing_lead_to_no_extremes(seed):
+    data = some_data(seed, n_bags=20)
+    noise = data._replace(positive=np.random.default_rng(seed).permutation(data.positive))
+    start = Settings(Kernel(3.0, 1.0, np.array([0.05])), 20.0)  # every instance on its own, and the sharpest decides
+    fit, _ = maximise_evidence(noise, start, BACKEND, 100)
+    assert np.abs(fit.settings.vector - start.vector).max() <= 6
+    assert fit.log_evidence > -1.5 * 20 * np.log(2)  # about as good as even odds
+
+
 # ------------------------------------------------------------------ prediction
 
 

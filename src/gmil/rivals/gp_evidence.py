@@ -21,6 +21,9 @@ _TOLERANCE = 1e-5
 _PRIOR_DEVIATION = 2.0
 """How far the logarithm of a parameter strays from its start: parameters that labels say nothing about stay there."""
 
+_REACH = 3 * _PRIOR_DEVIATION
+"""Beyond this a line search that extrapolates would only meet infinity."""
+
 
 class Settings(NamedTuple):
     """What the evidence chooses: the kernel, and the sharpness of the soft maximum."""
@@ -126,8 +129,11 @@ def maximise_evidence(data: TrainingSet, start: Settings, backend: Backend, max_
         value = 0.5 * float(strayed @ strayed) - fit.log_evidence
         if not best or value < best[0][0]:
             best[:] = [(value, fit)]
-        return value, strayed / _PRIOR_DEVIATION - evidence_gradient(fit)[free]
+        slope = strayed / _PRIOR_DEVIATION - evidence_gradient(fit)[free]
+        # Per bag, since the first step of L-BFGS is as long as the gradient.
+        return value / len(data.positive), slope / len(data.positive)
 
     options = {"maxiter": max_iter, "ftol": _TOLERANCE}
-    found = minimize(loss, at_start[free], jac=True, method="L-BFGS-B", options=options)
+    bounds = [(value - _REACH, value + _REACH) for value in at_start[free]]
+    found = minimize(loss, at_start[free], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return best[0][1], max(1, int(found.nit))
