@@ -306,3 +306,12 @@ def test_thinned_bags_keep_their_share_and_at_least_one_instance(sizes, most):
     everyone, same = thin_bags(offsets, None, np.random.default_rng(0))
     assert len(everyone) == offsets[-1]
     assert same is offsets
+
+
+def test_with_more_bags_than_points_the_root_is_square_and_says_the_same():
+    data, chosen = some_data(basis_every=4), SETTINGS[0]
+    fit = fit_posterior(data, chosen, BACKEND)
+    root, lifted = fit.around.root, fit.around.lifted
+    assert lifted.shape[0] < lifted.shape[1]
+    assert root.shape == (len(lifted), len(lifted))
+    assert_allclose(root @ root.T, lifted @ fit.around.gain_times(lifted.T), atol=1e-9)

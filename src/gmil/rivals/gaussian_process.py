@@ -87,7 +87,7 @@ class GPMIL(BinaryClassifier):
         Training instances or inducing points, scaled.
     weights_ : array of shape (n_basis,)
         The mean of f(x) is the sum of these times the covariance of x and a point of the basis.
-    variance_root_ : array of shape (n_basis, n_bags)
+    variance_root_ : array of shape (n_basis, min(n_basis, n_bags))
         What the training labels take from the covariance: k(x, basis) times this times its transpose times k(basis, z).
     n_iter_ : int
         Iterations of L-BFGS, at least 1.

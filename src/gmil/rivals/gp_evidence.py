@@ -92,15 +92,15 @@ def evidence_gradient(fit: Fit) -> Floats:
     differentiation of f = K grad log p(y | f), with the exact Hessian.
     """
     local, gram, around = fit.mode.local, fit.gram, fit.around
-    precision, variances = around.precision, around.posterior_variances
-    # Half the derivative of log |I + A C| by the shares is, for instance i of bag b, sum_c (K R')_ic precision_cb.
-    by_share = np.einsum("ij,ij->i", gram.cross, local.spread(precision @ around.lifted.T))
-    by_maximum = variances * local.curvatures_by_maxima
+    pulled = around.gain_times(around.lifted.T)  # (n_bags, n_basis)
+    # Half the derivative of log |I + A C| by the share of an instance of bag b: its covariance with R' gain_b.
+    by_share = np.einsum("ij,ij->i", gram.cross, local.spread(pulled))
+    by_maximum = around.posterior_variances * local.curvatures_by_maxima
     bend = 2 * local.bags.sharpness * (by_share - local.spread(local.averages(by_share)))
     by_f = -0.5 * local.shares * (local.spread(by_maximum) + bend)
     moved = gram.solve_curved(local, by_f)
     gradient = local.gradient
-    slopes = gram.pull_back(GramSlopes((0.5 * gradient + moved)[:, None], gradient[:, None], -0.5 * precision, local))
+    slopes = gram.pull_back(GramSlopes(0.5 * gradient + moved, gradient, around.lifted, -0.5 * pulled, local))
     by_sharpness = float(
         (local.residuals - 0.5 * by_maximum) @ local.maxima_by_sharpness
         - by_share @ local.shares_by_sharpness

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from gmil.scaling import Scaling, apply_scaling
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _JITTER = 1e-6
 """What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
+
+_BAG_JITTER = 1e-9
+"""The same for the covariance of bags, relative to the variance of an instance."""
 
 _BLOCK_ROWS = 4096
 """Instances that are weighed at once."""
@@ -81,14 +84,15 @@ class KernelSlopes(NamedTuple):
 
 
 class GramSlopes(NamedTuple):
-    """Derivatives by a Gram matrix, kept as factors: sum_k left_k right_k' + S' middle S, S being shares of bags.
+    """Derivatives by a Gram matrix, kept as factors: left right' + R' middle R, R being the shares of bags.
 
     What they are contracted with is symmetric, and so is ``middle``; the rest need not be.
     """
 
-    left: Floats  # (n_instances, any number)
-    right: Floats  # (n_instances, the same number)
-    middle: Floats  # (n_bags, n_bags)
+    left: Floats  # (n_instances,)
+    right: Floats  # (n_instances,)
+    lifted: Floats  # (n_basis, n_bags), `lift` of R'
+    middle: Floats  # (n_bags, n_basis), middle times the transpose of that
     local: LocalLikelihood
 
 
@@ -100,8 +104,8 @@ class Gram(Protocol):
     def lift(self, values: Floats) -> Floats:
         """Return what ``cross`` turns into K times ``values``, (n_basis, ...)."""
 
-    def lift_shares(self, local: LocalLikelihood) -> Floats:
-        """Return ``lift`` of the transposed matrix of shares, (n_basis, n_bags)."""
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return ``lift`` of R', (n_basis, n_bags), and P (n_bags, rank) with P P' = R K R', R being the shares."""
 
     def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
         """Return (I + W K)^-1 values, W being minus the exact Hessian of the likelihood."""
@@ -121,9 +125,14 @@ class FullGram:
         """Return the values: ``cross`` is K itself."""
         return values
 
-    def lift_shares(self, local: LocalLikelihood) -> Floats:
-        """Return the transposed shares."""
-        return local.matrix.T.toarray()
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return the transposed shares, and the root of the covariance of bags."""
+        shares = local.matrix
+        covariance = shares @ (shares @ self.cross).T
+        covariance = (covariance + covariance.T) / 2
+        # Equal bags make it singular.
+        covariance.flat[:: len(covariance) + 1] += _BAG_JITTER * self.kernel.variance
+        return shares.T.toarray(), cholesky(covariance, lower=True, overwrite_a=True)
 
     def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
         """Return (I + W K)^-1 values by a dense solve."""
@@ -134,9 +143,8 @@ class FullGram:
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Write the derivatives out for all pairs of instances."""
         local = slopes.local
-        dense = local.spread(slopes.middle) * local.shares[:, None]  # (n_instances, n_bags)
-        dense = local.spread(dense.T).T * local.shares
-        dense += slopes.left @ slopes.right.T
+        dense = local.spread(slopes.middle) * local.shares[:, None]
+        dense += slopes.left[:, None] * slopes.right
         return self.kernel.pull_back(self.X, self.basis, self.cross, dense)
 
 
@@ -148,15 +156,16 @@ class LowRankGram:
         self.cross = kernel.between(X, basis, backend)
         self.inner = kernel.between(basis, basis, backend)
         self.inner.flat[:: len(basis) + 1] = kernel.variance + _JITTER * kernel.amplitude**2
-        self._factor = cho_factor(self.inner, lower=True)
+        self._lower = cholesky(self.inner, lower=True)
 
     def lift(self, values: Floats) -> Floats:
         """Return K_mm^-1 K_mn values."""
-        return cho_solve(self._factor, self.cross.T @ values)
+        return cho_solve((self._lower, True), self.cross.T @ values)
 
-    def lift_shares(self, local: LocalLikelihood) -> Floats:
-        """Return K_mm^-1 K_mn R'."""
-        return cho_solve(self._factor, (local.matrix @ self.cross).T)
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return K_mm^-1 K_mn R', and R K_nm times the inverse root of K_mm."""
+        half = solve_triangular(self._lower, (local.matrix @ self.cross).T, lower=True)
+        return solve_triangular(self._lower, half, lower=True, trans="T"), half.T
 
     def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
         """Return (I + W K)^-1 values by a solve as large as there are inducing points."""
@@ -175,11 +184,10 @@ class LowRankGram:
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Pass the derivatives on to K_nm and K_mm."""
         local = slopes.local
-        left, right, shared = self.lift(slopes.left), self.lift(slopes.right), self.lift_shares(local)
-        half = slopes.middle @ shared.T  # (n_bags, n_basis)
-        by_inner = -(left @ right.T + shared @ half)
-        by_cross = local.spread(2 * half) * local.shares[:, None]
-        by_cross += slopes.left @ right.T + slopes.right @ left.T
+        left, right = self.lift(slopes.left), self.lift(slopes.right)
+        by_inner = -(left[:, None] * right + slopes.lifted @ slopes.middle)
+        by_cross = local.spread(2 * slopes.middle) * local.shares[:, None]
+        by_cross += slopes.left[:, None] * right + slopes.right[:, None] * left
         first = self.kernel.pull_back(self.X, self.basis, self.cross, by_cross)
         second = self.kernel.pull_back(self.basis, self.basis, self.inner, by_inner)
         return first.plus(second)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, qr, solve_triangular
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats
@@ -34,36 +34,48 @@ class Mode(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """The Gaussian around the mode, seen from bags."""
+    """The Gaussian around the mode, seen from bags: A are their curvatures, C the prior covariance of their maxima."""
 
     lifted: Floats  # (n_basis, n_bags), `lift` of the shares
-    covariance: Floats  # (n_bags, n_bags), C, prior covariance of the soft maxima
-    root: Floats  # (n_bags, n_bags): root' root = (A^-1 + C)^-1, A the curvatures
+    factor: Floats  # (n_bags, rank): times its transpose the posterior covariance (C^-1 + A)^-1
+    curvatures: Floats  # (n_bags,), A
     log_determinant: float  # log |I + A C|
-
-    @property
-    def precision(self) -> Floats:
-        """(A^-1 + C)^-1."""
-        return self.root.T @ self.root
 
     @property
     def posterior_variances(self) -> Floats:
         """The variance of every soft maximum given all labels, (n_bags,)."""
-        reduction: Floats = ((self.root @ self.covariance) ** 2).sum(axis=0)
-        return np.diag(self.covariance) - reduction
+        return np.asarray((self.factor**2).sum(axis=1))
+
+    def gain_times(self, values: Floats) -> Floats:
+        """Return (C + A^-1)^-1 times a matrix (n_bags, any number): how observed maxima would move others."""
+        weighed = self.curvatures[:, None] * values
+        return weighed - self.curvatures[:, None] * (self.factor @ (self.factor.T @ weighed))
+
+    @property
+    def root(self) -> Floats:
+        """What times its transpose is the gain, lifted on both sides; at most square, (n_basis, ...)."""
+        sizes = np.sqrt(self.curvatures)
+        # The gain is sizes (I - U U') sizes, and the root of I - U U' follows from the eigenvectors of U' U.
+        U = sizes[:, None] * self.factor
+        eigenvalues, vectors = np.linalg.eigh(U.T @ U)
+        shrink = 1 / (1 + np.sqrt(np.clip(1 - eigenvalues, 0, 1)))  # (1 - sqrt(1 - x)) / x
+        turned = U @ vectors
+        lifted = self.lifted * sizes
+        root = lifted - (lifted @ turned) * shrink @ turned.T
+        return qr(root.T, mode="economic")[1].T if root.shape[1] > root.shape[0] else root
 
 
 def surroundings(gram: Gram, local: LocalLikelihood) -> Surroundings:
-    """Return the Gaussian around f, with the expected curvature."""
-    lifted = gram.lift_shares(local)
-    covariance = (local.matrix @ gram.cross) @ lifted
-    covariance = (covariance + covariance.T) / 2
-    sizes = np.sqrt(local.curvatures)
-    balanced = sizes[:, None] * covariance * sizes
+    """Return the Gaussian around f, with the expected curvature; the work is linear in the number of bags or cubic.
+
+    With C = P P' it is that of I + P' A P, which is as large as there are inducing points; without them, as bags.
+    """
+    lifted, prior = gram.bag_factor(local)
+    balanced = prior.T @ (local.curvatures[:, None] * prior)
     balanced.flat[:: len(balanced) + 1] += 1
     lower = cholesky(balanced, lower=True, overwrite_a=True)
-    root = solve_triangular(lower, np.diag(sizes), lower=True)
-    return Surroundings(lifted, covariance, root, 2 * float(np.log(np.diag(lower)).sum()))
+    factor = solve_triangular(lower, prior.T, lower=True).T
+    return Surroundings(lifted, factor, local.curvatures, 2 * float(np.log(np.diag(lower)).sum()))
 
 
 def find_mode(gram: Gram, bags: LabelledBags, near: Floats | None = None) -> Mode:
@@ -100,7 +112,7 @@ def _expected_target(gram: Gram, local: LocalLikelihood) -> Floats:
     """Return the alpha of the mode if the likelihood were as curved as expected."""
     around = surroundings(gram, local)
     pull = local.curvatures * (local.matrix @ local.f) + local.residuals
-    weights = pull - around.precision @ (around.covariance @ pull)
+    weights = pull - local.curvatures * (around.factor @ (around.factor.T @ pull))
     return local.spread(weights) * local.shares
 
 

@@ -56,14 +56,13 @@ class Posterior(NamedTuple):
     sharpness: float
     basis: Floats  # (n_basis, n_features)
     weights: Floats  # (n_basis,)
-    root: Floats  # (n_basis, n_training_bags)
+    root: Floats  # (n_basis, n_training_bags), or square where that is less
 
     @classmethod
     def of(cls, fit: Fit, basis: Floats) -> Posterior:
         """Return what prediction needs of a fit."""
         weights = fit.gram.lift(fit.mode.alpha)
-        root = fit.around.lifted @ fit.around.root.T
-        return cls(fit.settings.kernel, fit.settings.sharpness, basis, weights, root)
+        return cls(fit.settings.kernel, fit.settings.sharpness, basis, weights, fit.around.root)
 
     def instances(self, X: Instances, offsets: Integers, backend: Backend, deviations: bool) -> tuple[Floats, Floats]:
         """Return mean and standard deviation of f, (n_instances,) each; the latter are empty unless asked for."""
