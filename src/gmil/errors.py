@@ -38,6 +38,10 @@ class SpecificationError(GmilError, ValueError):
     """An experiment that is not described as it must be."""
 
 
+class VideoError(GmilError, ValueError):
+    """A video that cannot be read, or a setting of the video commands that makes no sense."""
+
+
 class BackendUnavailableError(GmilError, RuntimeError):
     """A backend was asked for by name and cannot run here."""
 
