@@ -7,6 +7,7 @@ tensor, and read with skops' own list of trusted types. Nothing is unpickled.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import numbers
 import re
@@ -20,7 +21,7 @@ from gmil.files import replacing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -50,14 +51,24 @@ def registered_classes() -> dict[str, type[BaseEstimator]]:
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``; an existing file is replaced in one step."""
+    tensors: dict[str, NDArray[Any]] = {}
+    _write({"model": _encode_model(model, "", tensors)}, tensors, path)
+
+
+def save_parts(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write several things as one file: numbers, strings, arrays, models, and lists and dicts of them.
+
+    ``parts["kind"]`` says what they are together; `load_parts` asks for it.
+    """
+    tensors: dict[str, NDArray[Any]] = {}
+    encoded = {name: _encode(value, name, f"the part {name!r}", tensors) for name, value in parts.items()}
+    _write({"parts": encoded}, tensors, path)
+
+
+def _write(content: dict[str, Any], tensors: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save as to_bytes
 
-    tensors: dict[str, NDArray[Any]] = {}
-    document = {
-        "version": FORMAT_VERSION,
-        "gmil": _gmil_version(),
-        "model": _encode_model(model, "", tensors),
-    }
+    document = {"version": FORMAT_VERSION, "gmil": _gmil_version(), **content}
     data = to_bytes(tensors, metadata={"gmil": json.dumps(document)})
     with replacing(path) as temporary:
         temporary.write_bytes(data)
@@ -177,18 +188,28 @@ def load(path: str | os.PathLike[str]) -> Any:
         The model, as it was saved.
     """
     document, tensors = _read(path)
-    version = document.get("version")
-    if not isinstance(version, int):
-        msg = f"{path} is not a gmil model: it names no format version."
+    if "parts" in document and "model" not in document:
+        msg = f"{path} holds a {document['parts'].get('kind')}, and not one model."
         raise ModelFileError(msg)
-    if version > FORMAT_VERSION:
-        msg = (
-            f"{path} was written by gmil {document.get('gmil')} in format {version}, but this gmil reads "
-            f"formats up to {FORMAT_VERSION}. Install a newer gmil."
-        )
-        raise ModelFileError(msg)
-    try:
+    with _clear_damage(path):
         return _decode_model(document["model"], tensors)
+
+
+def load_parts(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+    """Read what `save_parts` wrote; a file of another kind is refused."""
+    document, tensors = _read(path)
+    with _clear_damage(path):
+        parts = document.get("parts") or {}
+        if parts.get("kind") != kind:
+            msg = f"{path} holds a {parts.get('kind') or document['model']['class']}, and not a {kind}."
+            raise ModelFileError(msg)
+        return {name: _decode(value, tensors) for name, value in parts.items()}
+
+
+@contextlib.contextmanager
+def _clear_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
@@ -209,7 +230,21 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, ND
     except (SafetensorError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         msg = f"{path} is not a gmil model, or it is damaged: {error}. Save the model again."
         raise ModelFileError(msg) from error
+    _check_version(document, path)
     return document, tensors
+
+
+def _check_version(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    version = document.get("version")
+    if not isinstance(version, int):
+        msg = f"{path} is not a gmil model: it names no format version."
+        raise ModelFileError(msg)
+    if version > FORMAT_VERSION:
+        msg = (
+            f"{path} was written by gmil {document.get('gmil')} in format {version}, but this gmil reads "
+            f"formats up to {FORMAT_VERSION}. Install a newer gmil."
+        )
+        raise ModelFileError(msg)
 
 
 def _decode_model(entry: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> BaseEstimator:

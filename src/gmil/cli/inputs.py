@@ -186,6 +186,13 @@ def make_estimator(
     return estimator.set_params(**parameters)
 
 
+def seeded(estimator: BaseEstimator, settings: tuple[str, ...], seed: int) -> BaseEstimator:
+    """Give an estimator its seed, where it takes one and the settings name none."""
+    if "random_state" in estimator.get_params() and not any(s.startswith("random_state=") for s in settings):
+        estimator.set_params(random_state=seed)
+    return estimator
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
     """Split NAME=VALUE; a value that is no Python literal is a string.
 

@@ -17,6 +17,7 @@ from gmil.cli.paper_all import everything
 from gmil.cli.paper_events import figure9, table3
 from gmil.cli.report import report
 from gmil.cli.theory import theory
+from gmil.cli.video import video
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,7 +35,7 @@ def list_methods() -> None:
         click.echo(f"{name}\t{summary}")
 
 
-for command in (check, cv, compare, fit, predict, report, data, doctor, paper):
+for command in (check, cv, compare, fit, predict, report, data, doctor, paper, video):
     main.add_command(command)
 for command in (everything, figure9, table3, theory):
     paper.add_command(command)

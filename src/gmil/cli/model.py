@@ -22,6 +22,7 @@ from gmil.cli.inputs import (
     method_options,
     read_data,
     require_labels,
+    seeded,
     stream_options,
 )
 from gmil.errors import BagValidationError
@@ -66,9 +67,7 @@ def fit(
         labelled = require_labels(read_data(data, bag, label, features, stream=stream or bool(dask) or None))
         chosen = choose_method(method, paper)
         start = paper_parameters(labelled.name, paper)
-        estimator = make_estimator(chosen, settings, positive, labelled.y, start)
-        if "random_state" in estimator.get_params() and not any(s.startswith("random_state=") for s in settings):
-            estimator.set_params(random_state=seed)
+        estimator = seeded(make_estimator(chosen, settings, positive, labelled.y, start), settings, seed)
         labelled = for_method(estimator, labelled, client)
         with reading(labelled) as bags:
             estimator.fit(bags, labelled.y)

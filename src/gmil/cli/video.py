@@ -1,0 +1,262 @@
+"""``gmil video index | train | cv | detect``: from video files to event detectors."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
+from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, seeded
+from gmil.errors import VideoError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmil.video import Detection
+    from gmil.video.labels import LabelledVideos
+
+
+@click.group()
+def video() -> None:
+    """Detect events in videos, and when they happen.
+
+    Frames become histograms of visual words (HOG3D) or any other features, videos become bags.
+    """
+
+
+def _jobs(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--jobs", type=int, help="Processes over videos; -1 is every core.")(command)
+
+
+def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what train and cv share: features, labels, method."""
+    for option in reversed(
+        [
+            click.argument("features", required=False, metavar="[FEATURES]"),
+            click.option("--features", "other", metavar="PATH", help="The same as FEATURES."),
+            click.option(
+                "--labels", required=True, metavar="CSV", help="Columns video and event, or video and 0/1 per event."
+            ),
+            click.option("--method", default=DEFAULT_METHOD, show_default=True, help="See gmil methods."),
+            click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the method."),
+            click.option("--seed", default=0, show_default=True, help="Seed of folds and method."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@video.command()
+@click.argument("videos", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, metavar="PARQUET", help="Where to write the frames.")
+@click.option("--vocabulary", metavar="FILE", help="Words to use again, as index wrote them beside its output.")
+@click.option("--words", default=1000, show_default=True, help="Size of the vocabulary.")
+@click.option("--assignment", type=click.Choice(["hard", "soft"]), default="hard", show_default=True)
+@click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
+@click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
+@click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
+@click.option("--longest-side", default=320, show_default=True, help="Pixels to bring larger pictures to.")
+@click.option("--seed", default=0, show_default=True, help="Seed of samples and words.")
+@_jobs
+def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: int | None, **options: Any) -> None:
+    """Turn VIDEOS into a Parquet file with a word histogram per frame.
+
+    What is indexed already is not done again; a video that cannot be read is named, and the rest goes on. The
+    vocabulary is written beside the output and used again for new videos.
+    """
+    from gmil.video import IndexSettings, Vocabulary, index_videos
+
+    with clear_errors():
+        options["n_words"] = options.pop("words")
+        words = None if vocabulary is None else Vocabulary.load(vocabulary)
+        stages: dict[str, Progress] = {}
+
+        def progress(what: str, done: int, total: int) -> None:
+            stages.setdefault(what, Progress(what))(done, total)
+            if done == total:
+                stages[what].__exit__()
+
+        result = index_videos(
+            videos, output, IndexSettings(**options), vocabulary=words, n_jobs=jobs, progress=progress
+        )
+        how = "learned" if result.learned else "used again"
+        say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
+        _end_with(result.failures)
+
+
+def _end_with(failures: dict[str, str]) -> None:
+    """Name every video that failed; end with 1 where one did."""
+    for reason in failures.values():
+        say(f"left out: {reason}")
+    if failures:
+        sys.exit(FAILED)
+
+
+@video.command()
+@_features_and_labels
+@click.option("-o", "--output", required=True, metavar="MODEL", help="Where to write the detectors.")
+@click.option("--stretch", type=float, help="Seconds of video that a time line judges together.")
+def train(output: str, stretch: float | None, seed: int, **options: Any) -> None:
+    """Train a detector for every event on FEATURES: what index wrote, or other features of frames.
+
+    Other features are one file that gmil reads, or a folder with an npy, npz or Parquet file per video.
+    """
+    from gmil.video import EventDetectors, vocabulary_of
+    from gmil.video.events import STRETCH
+
+    with clear_errors():
+        features = _one_source(options["features"], options["other"])
+        data = _labelled(features, options["labels"])
+        estimator = _estimator(options["method"], options["settings"], seed)
+        detectors = EventDetectors.fit(
+            data.bags,
+            data.y,
+            data.events,
+            estimator=estimator,
+            vocabulary=vocabulary_of(features),
+            stretch=STRETCH if stretch is None else stretch,
+        )
+        detectors.save(output)
+        counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
+        say(f"{output}: {len(data.events)} detectors from {len(data.bags)} videos ({counts}).")
+
+
+def _one_source(first: str | None, second: str | None) -> str:
+    if (first is None) == (second is None):
+        msg = "Name the features once: as an argument, or with --features."
+        raise VideoError(msg)
+    return first or second or ""
+
+
+def _labelled(features: str, labels: str) -> LabelledVideos:
+    from gmil.video import match_labels, read_event_labels, read_features
+
+    if not Path(features).exists():
+        msg = f"There are no features {features!r}. Make them with gmil video index."
+        raise VideoError(msg)
+    data = match_labels(read_features(features), read_event_labels(labels))
+    for note in data.notes:
+        say(note)
+    return data
+
+
+def _estimator(method: str, settings: tuple[str, ...], seed: int) -> Any:
+    return seeded(make_estimator(method, settings, None, None), settings, seed)
+
+
+@video.command()
+@_features_and_labels
+@click.option("--folds", default=10, show_default=True, help="Folds of videos, stratified by events.")
+@click.option(
+    "--vocabulary",
+    type=click.Choice(["folds", "shared"]),
+    default="folds",
+    show_default=True,
+    help="Learn the words in the training folds, or share those of index, which saw the test videos.",
+)
+@_jobs
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, **options: Any) -> None:
+    """Cross-validate detectors on FEATURES; where the labels have start and end, also when events happen."""
+    from gmil.video import bags_for_folds, cross_validate_events, label_folds
+
+    with clear_errors():
+        features = _one_source(options["features"], options["other"])
+        data = _labelled(features, options["labels"])
+        tested = label_folds(data.y, folds, seed)
+        with Progress("Videos for all folds") as progress:
+            bags_of, words = bags_for_folds(
+                features, data, tested, vocabulary=vocabulary, n_jobs=jobs, progress=lambda _, *done: progress(*done)
+            )
+        with Progress("Folds") as progress:
+            result = cross_validate_events(
+                data,
+                bags_of,
+                tested,
+                estimator=_estimator(options["method"], options["settings"], seed),
+                vocabulary=words,
+                time_lines=any(data.spans),
+                seed=seed,
+                progress=progress,
+            )
+        rows = result.measures(data)
+        about = {"method": options["method"], "folds": folds, "seed": seed}
+        about |= {"vocabulary": words, "videos": len(data.bags)}
+        if as_json:
+            click.echo(json.dumps({**about, "events": rows}, indent=2))
+        else:
+            _print_rows(rows, about)
+
+
+def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
+    cells = [
+        [
+            row["event"],
+            str(row["positives"]),
+            f"{100 * row['balanced_accuracy']:.1f}",
+            f"{row['auc']:.3f}",
+            f"{100 * row['accuracy']:.1f}",
+            "-" if row["time_found"] is None else f"{100 * row['time_found']:.0f}",
+        ]
+        for row in rows
+    ]
+    title = (
+        f"{about['method']} on {about['videos']} videos, {about['folds']}-fold, seed {about['seed']}; "
+        f"vocabulary: {about['vocabulary']}; per cent"
+    )
+    print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
+
+
+@video.command()
+@click.argument("model")
+@click.argument("videos", nargs=-1, required=True)
+@click.option("--features", metavar="PATH", help="Features of these videos, for detectors trained on such.")
+@click.option("--rate", type=float, help="Rows of the features per second, where they have no times.")
+@click.option("--html", metavar="FILE", help="Write a page that plays the videos beside their time lines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the time lines, instead of a table.")
+@_jobs
+def detect(
+    model: str,
+    videos: tuple[str, ...],
+    features: str | None,
+    rate: float | None,
+    html: str | None,
+    as_json: bool,
+    jobs: int | None,
+) -> None:
+    """Say which events VIDEOS show, how sure that is, and when they happen."""
+    from gmil.video import EventDetectors, write_page
+    from gmil.video import detect as look
+
+    with clear_errors():
+        detectors = EventDetectors.load(model)
+        with Progress("Looking at videos") as progress:
+            found, failures = look(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
+        if as_json:
+            click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
+        elif found:
+            _print_detections(found)
+        if html is not None and found:
+            write_page(found, html)
+            say(f"{html} is written.")
+        _end_with(failures)
+
+
+def _print_detections(found: list[Detection]) -> None:
+    from gmil.video.page import clock
+
+    rows = [
+        [
+            detection.video,
+            line.event,
+            f"{100 * line.probability:.0f} %",
+            ", ".join(f"{clock(s.start)}-{clock(s.end)}" for s in line.segments) or "-",
+        ]
+        for detection in found
+        for line in detection.time_lines
+    ]
+    print_table(["video", "event", "sure", "when"], rows)

@@ -1,0 +1,134 @@
+"""What was computed from a video, kept in files that are named by what went in: nothing is done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.engine import resolve
+from gmil.errors import VideoError
+from gmil.files import replacing
+from gmil.tables import to_list_table
+from gmil.video.decoding import read_frames
+from gmil.video.histograms import frame_histograms
+from gmil.video.hog3d import hog3d
+from gmil.video.vocabulary import DescriptorSample
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from gmil.engine.arrays import Floats
+    from gmil.video.decoding import Frame
+    from gmil.video.settings import IndexSettings
+    from gmil.video.vocabulary import Vocabulary
+
+_ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Work:
+    """The folder of results, and what is done to a video."""
+
+    folder: Path
+    settings: IndexSettings
+
+    def sample(self, video: str | os.PathLike[str]) -> Path:
+        """Return the file with descriptors drawn from a video, made now where it is not there yet."""
+        content = content_digest(video)
+        target = self.folder / f"{content}-{self.settings.sample_key()}.npy"
+        if not target.exists():
+            values = _draw(self._frames(video), self.settings, seed=int(content, 16))
+            with replacing(target) as temporary:
+                np.save(temporary, values.astype(np.float16))
+        return target
+
+    def histograms(self, video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary]) -> list[Path]:
+        """Return a file of word histograms for every vocabulary; one look at the video makes all that are missing."""
+        content = content_digest(video)
+        targets = [self.folder / f"{content}-{vocabulary.digest}.parquet" for vocabulary in vocabularies]
+        missing = [i for i, target in enumerate(targets) if not target.exists()]
+        if missing:
+            found = frame_histograms(self._frames(video), [vocabularies[i] for i in missing], resolve("auto", 1))
+            _write_histograms([targets[i] for i in missing], found)
+        return targets
+
+    def _frames(self, video: str | os.PathLike[str]) -> Iterator[Frame]:
+        """Yield the frames of a video that is large and long enough for a descriptor."""
+        n_frames, smallest = 0, self.settings.descriptor.smallest_side
+        frames = read_frames(video, rate=self.settings.rate, longest_side=self.settings.longest_side)
+        for n_frames, frame in enumerate(frames, start=1):
+            if n_frames == 1 and min(frame.gray.shape) < smallest:
+                height, width = frame.gray.shape
+                msg = f"{video} is {width}x{height} pixels, but a descriptor spans {smallest}x{smallest}. Leave it out."
+                raise VideoError(msg)
+            yield frame
+        fewest = self.settings.descriptor.fewest_frames
+        if n_frames < fewest:
+            msg = f"{video} has {n_frames} frames, but a descriptor spans {fewest}. Leave it out."
+            raise VideoError(msg)
+
+
+def content_digest(path: str | os.PathLike[str]) -> str:
+    """Return sixteen characters that stand for the content of a file, whatever its name."""
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    except OSError:
+        return "0"  # reading it as a video says what is wrong
+
+
+def _draw(frames: Iterator[Frame], settings: IndexSettings, seed: int) -> Floats:
+    generator = np.random.default_rng([settings.seed, seed])
+    sample = DescriptorSample(settings.sample_per_video, settings.descriptor.n_features, generator)
+    for found in hog3d((frame.gray for frame in frames), settings.descriptor):
+        sample.add(found.values)
+    return sample.values
+
+
+def _write_histograms(targets: list[Path], found: Iterator[Any]) -> None:
+    """Write histograms as they come, some rows at a time; nothing stays where the video breaks off."""
+    with contextlib.ExitStack() as stack:
+        writers = [_Writer(stack.enter_context(replacing(target))) for target in targets]
+        with contextlib.ExitStack() as open_writers:
+            for writer in writers:
+                open_writers.callback(writer.close)
+            for frame, time, histograms in found:
+                for writer, histogram in zip(writers, histograms, strict=True):
+                    writer.add(frame, time, histogram)
+
+
+class _Writer:
+    """A Parquet file of frame, time and features that is written a block at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: list[tuple[int, float, Floats]] = []
+        self.file: Any = None
+
+    def add(self, frame: int, time: float, features: Floats) -> None:
+        self.rows.append((frame, time, features))
+        if len(self.rows) == _ROWS_AT_ONCE:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow.parquet as pq
+
+        if not self.rows:
+            return
+        frames, times, features = zip(*self.rows, strict=True)
+        table = to_list_table({"frame": np.array(frames), "time": np.array(times)}, np.stack(features), None)
+        if self.file is None:
+            self.file = pq.ParquetWriter(self.path, table.schema, compression="zstd")
+        self.file.write_table(table)
+        self.rows.clear()
+
+    def close(self) -> None:
+        self._flush()
+        if self.file is not None:
+            self.file.close()

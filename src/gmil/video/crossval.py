@@ -1,0 +1,258 @@
+"""Cross-validation of event detectors: the vocabulary, too, is learned from the training videos alone."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from gmil.classifiers import WeightedGMIL
+from gmil.errors import VideoError, listed
+from gmil.folds import estimator_seed, fold_numbers
+from gmil.model_selection import CVResult
+from gmil.video.batches import for_each_video
+from gmil.video.cache import Work
+from gmil.video.events import STRETCH, EventDetectors
+from gmil.video.features import read_video
+from gmil.video.indexing import cache_path, index_of, vocabulary_of
+from gmil.video.timeline import overlap
+from gmil.video.vocabulary import learn_vocabulary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from sklearn.base import BaseEstimator
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Integers
+    from gmil.video.events import TimeLine
+    from gmil.video.labels import LabelledVideos
+
+VOCABULARIES = ("folds", "shared")
+_ENOUGH = 0.5  # of the time that either the detector or the truth names must be named by both
+
+
+@dataclass(frozen=True)
+class EventCV:
+    """Out-of-fold results of event detectors.
+
+    Attributes
+    ----------
+    events : list of str
+    results : list of CVResult
+        One for every event.
+    time_lines : list of list of TimeLine
+        For every video the time lines of all events, made while it was in the test fold; empty where not asked for.
+    vocabulary : str
+        "learned in the training folds", "shared by all folds" or "none" (features from elsewhere).
+    """
+
+    events: list[str]
+    results: list[CVResult]
+    time_lines: list[list[TimeLine]]
+    vocabulary: str
+
+    def measures(self, videos: LabelledVideos) -> list[dict[str, Any]]:
+        """Return the measures of every event; ``time_found`` is None where the labels tell no times.
+
+        Parameters
+        ----------
+        videos : LabelledVideos
+        """
+        return [
+            {
+                "event": event,
+                "positives": int(videos.y[:, j].sum()),
+                "accuracy": found.accuracy(),
+                "balanced_accuracy": found.balanced_accuracy(),
+                "auc": found.auc(),
+                "time_found": self._time_found(videos, j),
+            }
+            for j, (event, found) in enumerate(zip(self.events, self.results, strict=True))
+        ]
+
+    def _time_found(self, videos: LabelledVideos, event: int) -> float | None:
+        """Return the share of positive videos whose surest stretch shares half its time with the true one.
+
+        A video whose event is not detected at all is one whose time is not found.
+        """
+        name, hits = self.events[event], []
+        for spans, lines in zip(videos.spans, self.time_lines, strict=False):
+            if name in spans:
+                best = lines[event].segments[:1]
+                hits.append(bool(best) and max(overlap(best[0][:2], span) for span in spans[name]) >= _ENOUGH)
+        return float(np.mean(hits)) if hits else None
+
+
+def label_folds(y: Integers, n_folds: int, seed: int) -> Integers:
+    """Return the test fold of every video, stratified by the events in it.
+
+    A combination of events that is rarer than there are folds counts as its rarest event.
+
+    Parameters
+    ----------
+    y : array of shape (n_videos, n_events)
+    n_folds : int
+    seed : int
+    """
+    combinations = ["".join(map(str, row)) for row in y.tolist()]
+    frequent = Counter(combinations)
+    rarest = np.where(y == 1, y.sum(axis=0), len(y) + 1).argmin(axis=1)
+    strata = [
+        text if frequent[text] >= n_folds or "1" not in text else f"event {event}"
+        for text, event in zip(combinations, rarest, strict=True)
+    ]
+    counts = Counter(strata)
+    # What is left alone joins the largest stratum: a fold cannot be stratified by one video.
+    largest = counts.most_common(1)[0][0]
+    return fold_numbers(n_folds, np.array([s if counts[s] > 1 else largest for s in strata]), None, seed)
+
+
+def cross_validate_events(
+    videos: LabelledVideos,
+    bags_of_folds: Callable[[int], Bags],
+    folds: Integers,
+    *,
+    estimator: BaseEstimator | None = None,
+    vocabulary: str = "none",
+    stretch: float = STRETCH,
+    time_lines: bool = True,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> EventCV:
+    """Train detectors on all folds but one and judge the videos of that one, fold by fold.
+
+    Parameters
+    ----------
+    videos : LabelledVideos
+    bags_of_folds : callable
+        Takes the number of the test fold and returns the bags of all videos as seen in that fold.
+    folds : array of shape (n_videos,)
+        The test fold of every video.
+    estimator : classifier of bags, optional
+        `WeightedGMIL` by default.
+    vocabulary : str
+        What to say about the vocabulary.
+    stretch : float
+        Seconds of video that are judged together on a time line.
+    time_lines : bool
+        Whether to make the time lines of the test videos.
+    seed : int
+        The seed of the estimator, together with the number of the fold.
+    progress : callable, optional
+        Called with the number of folds done and of all folds.
+    """
+    estimator = WeightedGMIL() if estimator is None else estimator
+    decisions = np.empty(videos.y.shape)
+    lines: list[list[TimeLine]] = [[] for _ in videos.y]
+    n_folds = int(folds.max()) + 1
+    seconds = np.zeros((2, n_folds))
+    for fold in range(n_folds):
+        bags, test = bags_of_folds(fold), folds == fold
+        model = _seeded(estimator, estimator_seed(seed, 0, fold))
+        started = time.perf_counter()
+        detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, estimator=model, stretch=stretch)
+        fitted = time.perf_counter()
+        decisions[test] = detectors.decide(bags[test])
+        seconds[:, fold] = fitted - started, time.perf_counter() - fitted
+        if time_lines:
+            for i, found in zip(np.flatnonzero(test), detectors.time_lines(bags[test]), strict=True):
+                lines[i] = found
+        if progress is not None:
+            progress(fold + 1, n_folds)
+    results = [_result(videos.y[:, j], decisions[:, j], folds, seconds) for j in range(len(videos.events))]
+    return EventCV(videos.events, results, lines if time_lines else [], vocabulary)
+
+
+def _seeded(estimator: BaseEstimator, seed: int) -> Any:
+    model = clone(estimator)
+    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
+
+
+def _result(y: Integers, decisions: Any, folds: Integers, seconds: Any) -> CVResult:
+    predictions = (decisions > 0).astype(np.int64)
+    fit, predict = (part[None, None] for part in seconds)
+    return CVResult(y, predictions[None, None], decisions[None, None], folds[None], fit, predict, positive_label=1)
+
+
+def bags_for_folds(
+    features: str | os.PathLike[str],
+    videos: LabelledVideos,
+    folds: Integers,
+    *,
+    vocabulary: str = "folds",
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> tuple[Callable[[int], Bags], str]:
+    """Return what gives the bags of a fold, and what to say about the vocabulary.
+
+    With ``vocabulary="folds"`` a vocabulary is learned from the training videos of every fold, and one more look at
+    every video counts the words of all of them.
+
+    Parameters
+    ----------
+    features : path
+        What `index_videos` wrote, or other frame features, which have no vocabulary.
+    videos : LabelledVideos
+    folds : array of shape (n_videos,)
+    vocabulary : {"folds", "shared"}
+    n_jobs : int, optional
+        Processes over videos.
+    progress : callable, optional
+        Called with what is being done, the number of videos done and of all videos.
+    """
+    if vocabulary not in VOCABULARIES:
+        msg = f"vocabulary must be one of {list(VOCABULARIES)}, got {vocabulary!r}."
+        raise VideoError(msg)
+    shared = vocabulary_of(features)
+    if shared is None or vocabulary == "shared":
+        return lambda _: videos.bags, "none" if shared is None else "shared by all folds"
+    paths = _videos_of(features, videos)
+    work = Work(cache_path(features), shared.settings)
+
+    def report(what: str) -> Callable[[int, int], None] | None:
+        return None if progress is None else functools.partial(progress, what)
+
+    drawn = for_each_video(work.sample, paths, n_jobs=n_jobs, progress=report("Drawing descriptors"))
+    _refuse_failures(drawn.failures)
+    samples = [np.load(drawn.results[name]) for name in paths]
+    learned = [
+        learn_vocabulary([samples[i] for i in np.flatnonzero(folds != fold)], shared.settings)
+        for fold in range(int(folds.max()) + 1)
+    ]
+    count = functools.partial(work.histograms, vocabularies=learned)
+    counted = for_each_video(count, paths, n_jobs=n_jobs, progress=report("Counting words of all folds"))
+    _refuse_failures(counted.failures)
+
+    def bags_of_fold(fold: int) -> Bags:
+        files = [counted.results[name][fold] for name in paths]
+        matrices = [read_video(file).instances for file in files]
+        return videos.bags.with_instances(np.concatenate(matrices))
+
+    return bags_of_fold, "learned in the training folds"
+
+
+def _videos_of(features: str | os.PathLike[str], videos: LabelledVideos) -> dict[str, Path]:
+    """Return the video files behind the bags, in their order."""
+    known = (index_of(features) or {})["videos"]
+    names = [str(name) for name in videos.bags.bag_ids]  # type: ignore[union-attr]
+    gone = [known[name] for name in names if not Path(known[name]).exists()]
+    if gone:
+        msg = (
+            f"Vocabularies of folds need the videos, but {len(gone)} are gone: {listed(gone, most=3)}. Put them back, "
+            "or pass --vocabulary shared."
+        )
+        raise VideoError(msg)
+    return {name: Path(known[name]) for name in names}
+
+
+def _refuse_failures(failures: dict[str, str]) -> None:
+    if failures:
+        raise VideoError(next(iter(failures.values())))

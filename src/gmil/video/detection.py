@@ -1,0 +1,161 @@
+"""New videos through trained detectors: what happens in them, how sure that is, and when."""
+
+from __future__ import annotations
+
+import functools
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.bags import Bags
+from gmil.errors import VideoError, listed
+from gmil.video.batches import for_each_video, named_videos
+from gmil.video.cache import Work
+from gmil.video.decoding import video_info
+from gmil.video.features import read_features, read_video, times_are_known
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gmil.video.events import EventDetectors, TimeLine
+    from gmil.video.timeline import Segment
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What was found in a video.
+
+    Attributes
+    ----------
+    video : str
+        Its name.
+    path : Path
+    time_lines : list of TimeLine
+        One for every event, the surest first.
+    """
+
+    video: str
+    path: Path
+    time_lines: list[TimeLine]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "video": self.video,
+            "path": str(self.path),
+            "events": [
+                {
+                    "event": line.event,
+                    "happens": line.decision > 0,
+                    "probability": round(line.probability, 4),
+                    "decision": round(line.decision, 4),
+                    "segments": [_segment(segment) for segment in line.segments],
+                    "time_line": {
+                        "time": [round(float(t), 4) for t in line.times],
+                        "score": [round(float(s), 4) for s in line.scores],
+                    },
+                }
+                for line in self.time_lines
+            ],
+        }
+
+
+def _segment(segment: Segment) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in segment._asdict().items()}
+
+
+def detect(
+    detectors: EventDetectors,
+    videos: Sequence[str | os.PathLike[str]],
+    *,
+    features: str | os.PathLike[str] | None = None,
+    rate: float | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[list[Detection], dict[str, str]]:
+    """Look for events in videos.
+
+    Parameters
+    ----------
+    detectors : EventDetectors
+    videos : sequence of paths
+    features : path, optional
+        Frame features of these videos, for detectors that were trained on features from elsewhere.
+    rate : float, optional
+        Rows of ``features`` per second where they hold no times.
+    n_jobs : int, optional
+        Processes over videos; None is one, -1 is every core.
+    progress : callable, optional
+        Called with the number of videos done and of all videos.
+
+    Returns
+    -------
+    detections : list of Detection
+    failures : dict of str
+        Why a video could not be looked at, by its name.
+    """
+    named = named_videos(videos)
+    if features is not None:
+        bags, failures = _given_features(named, features, rate)
+    elif detectors.vocabulary is None:
+        msg = "These detectors were trained on features from elsewhere. Pass those of the videos with --features."
+        raise VideoError(msg)
+    else:
+        bags, failures = _own_features(named, detectors, n_jobs, progress)
+    if not bags:
+        return [], failures
+    found = []
+    for name, frames in bags.items():
+        [lines] = detectors.time_lines(frames)
+        found.append(Detection(name, named[name], sorted(lines, key=lambda line: -line.probability)))
+    return found, failures
+
+
+def _own_features(
+    named: Mapping[str, Path],
+    detectors: EventDetectors,
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[dict[str, Bags], dict[str, str]]:
+    assert detectors.vocabulary is not None
+    with tempfile.TemporaryDirectory(prefix="gmil-video-") as folder:
+        work = Work(Path(folder), detectors.vocabulary.settings)
+        count = functools.partial(work.histograms, vocabularies=[detectors.vocabulary])
+        counted = for_each_video(count, named, n_jobs=n_jobs, progress=progress)
+        return {name: read_video(paths[0], name) for name, paths in counted.results.items()}, counted.failures
+
+
+def _given_features(
+    named: Mapping[str, Path], features: str | os.PathLike[str], rate: float | None
+) -> tuple[dict[str, Bags], dict[str, str]]:
+    bags = read_features(features, rate=rate)
+    known = {str(name): i for i, name in enumerate(bags.bag_ids)}  # type: ignore[arg-type]
+    found, failures = {}, {}
+    for name, path in named.items():
+        at = next((known[short] for short in (name, path.name, path.stem) if short in known), None)
+        if at is None:
+            failures[name] = f"{path} has no features in {features}, which knows {listed(sorted(known), most=3)}."
+            continue
+        try:
+            found[name] = _spread(bags[at : at + 1], path)
+        except VideoError as error:
+            failures[name] = str(error)
+    return found, failures
+
+
+def _spread(bags: Bags, path: Path) -> Bags:
+    """Return frames with times: evenly over the length of the video where nothing else tells them."""
+    if times_are_known(bags):
+        return bags
+    seconds = video_info(path).seconds
+    if seconds is None or not math.isfinite(seconds):
+        msg = f"{path} does not say how long it is. Pass the rows of features per second with --rate."
+        raise VideoError(msg)
+    info = {name: bags.instance_info.column(name) for name in ("video", "frame")}  # type: ignore[union-attr]
+    times = np.arange(bags.n_instances) * (seconds / bags.n_instances)
+    return Bags(bags.instances, bags.offsets, bags.bag_ids, None, {**info, "time": times})

@@ -1,0 +1,194 @@
+"""Event detectors: which events a video shows, how sure that is, and when they happen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+
+from gmil import persistence
+from gmil.classifiers import WeightedGMIL
+from gmil.errors import VideoError
+from gmil.video.features import times_of
+from gmil.video.timeline import Segment, segments, stretch_scores
+from gmil.video.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from sklearn.base import BaseEstimator
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Integers
+
+KIND = "set of video event detectors"
+STRETCH = 0.2
+"""Seconds of video that are judged together on a time line."""
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """One event in one video.
+
+    Attributes
+    ----------
+    event : str
+    decision : float
+        Above zero where the detector says that the event happens.
+    probability : float
+        How sure, from 0 to 1.
+    times : array of shape (n_frames,)
+        Seconds.
+    scores : array of shape (n_frames,)
+        The decision about the stretch of video around every frame.
+    segments : list of Segment
+        When it happens, the surest first; none where it does not.
+    """
+
+    event: str
+    decision: float
+    probability: float
+    times: Floats
+    scores: Floats
+    segments: list[Segment]
+
+
+@dataclass(frozen=True)
+class EventDetectors:
+    """A detector for every event, and the vocabulary that its features need.
+
+    Attributes
+    ----------
+    events : list of str
+    models : list of estimators
+        One for every event, or a single one that knows them all.
+    vocabulary : Vocabulary or None
+        None where the features come from elsewhere.
+    stretch : float
+        Seconds of video that are judged together on a time line.
+    """
+
+    events: list[str]
+    models: list[Any]
+    vocabulary: Vocabulary | None = None
+    stretch: float = STRETCH
+
+    @classmethod
+    def fit(
+        cls,
+        bags: Bags,
+        y: Integers,
+        events: Sequence[str],
+        *,
+        estimator: BaseEstimator | None = None,
+        vocabulary: Vocabulary | None = None,
+        stretch: float = STRETCH,
+    ) -> EventDetectors:
+        """Train detectors.
+
+        Parameters
+        ----------
+        bags : Bags
+        y : array of shape (n_bags, n_events)
+            One where the event happens.
+        events : sequence of str
+        estimator : classifier of bags, optional
+            `WeightedGMIL` by default, which sees all events on one embedding; any other is fitted for every event.
+        vocabulary : Vocabulary, optional
+        stretch : float
+        """
+        estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
+        if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and len(events) > 1:
+            models = [clone(estimator).fit(bags, y)]
+        else:
+            models = [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
+        return cls(list(events), models, vocabulary, stretch)
+
+    def decide(self, bags: Bags) -> Floats:
+        """Return how much every video shows every event, (n_bags, n_events); above zero it does.
+
+        Parameters
+        ----------
+        bags : Bags
+        """
+        decisions = [np.asarray(model.decision_function(bags)) for model in self.models]
+        return np.column_stack(decisions)
+
+    def probabilities(self, bags: Bags) -> Floats:
+        """Return how sure it is that every video shows every event, (n_bags, n_events).
+
+        Models without probabilities give the logistic curve of their decision, which is not calibrated.
+
+        Parameters
+        ----------
+        bags : Bags
+        """
+        if len(self.models) < len(self.events):
+            return np.asarray(self.models[0].predict_proba(bags))
+        columns = [
+            model.predict_proba(bags)[:, 1] if hasattr(model, "predict_proba") else expit(model.decision_function(bags))
+            for model in self.models
+        ]
+        return np.column_stack(columns)
+
+    def time_lines(self, bags: Bags) -> list[list[TimeLine]]:
+        """Return, for every video, the time line of every event.
+
+        Parameters
+        ----------
+        bags : Bags
+            From `gmil.video.read_features`, with the time of every frame.
+        """
+        if bags.n_features != self.models[0].n_features_in_:
+            msg = (
+                f"The detectors were trained on {self.models[0].n_features_in_} features per frame, but these videos "
+                f"have {bags.n_features}. Use the features that they were trained on."
+            )
+            raise VideoError(msg)
+        decisions, probabilities = self.decide(bags), self.probabilities(bags)
+        times = times_of(bags)
+        found = []
+        for i in range(len(bags)):
+            own = times[bags.offsets[i] : bags.offsets[i + 1]]
+            scores = stretch_scores(self.decide, bags[i], own, self.stretch)
+            found.append(
+                [
+                    TimeLine(
+                        event,
+                        float(decisions[i, j]),
+                        float(probabilities[i, j]),
+                        own,
+                        scores[:, j],
+                        segments(scores[:, j], own) if decisions[i, j] > 0 else [],
+                    )
+                    for j, event in enumerate(self.events)
+                ]
+            )
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write detectors and vocabulary to one file that cannot run code.
+
+        Parameters
+        ----------
+        path : path
+        """
+        vocabulary = None if self.vocabulary is None else self.vocabulary.as_parts()
+        parts = {"kind": KIND, "events": self.events, "models": self.models, "stretch": self.stretch}
+        persistence.save_parts({**parts, "vocabulary": vocabulary}, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        """
+        parts = persistence.load_parts(path, KIND)
+        vocabulary = None if parts["vocabulary"] is None else Vocabulary.from_parts(parts["vocabulary"])
+        return cls(parts["events"], parts["models"], vocabulary, parts["stretch"])

@@ -1,0 +1,160 @@
+"""Features of frames, whoever computed them: one file, or a folder with a file per video."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import tables
+from gmil.bags import Bags
+from gmil.datasets import read
+from gmil.datasets.formats import npz
+from gmil.errors import BagValidationError, FormatError
+
+if TYPE_CHECKING:
+    import os
+
+    from gmil.engine.arrays import Floats
+
+SUFFIXES = (".npy", ".npz", ".parquet")
+_MATRIX_NAMES = ("features", "X")
+_INFO = ("video", "frame", "time")
+
+
+def read_features(path: str | os.PathLike[str], *, rate: float | None = None) -> Bags:
+    """Read frames as instances and videos as bags.
+
+    Parameters
+    ----------
+    path : path
+        A file that `gmil.read` reads, with the video of every frame in the column ``bag``; or a folder with one
+        ``.npy``, ``.npz`` or ``.parquet`` file per video, named like the video, a row per frame. NPZ files hold the
+        matrix as ``features`` (or it is their only matrix) and may hold ``frame`` and ``time``; so may columns.
+    rate : float, optional
+        Rows per second, for files that hold no times.
+
+    Returns
+    -------
+    Bags
+        ``instance_info`` has ``video``, ``frame`` and ``time`` (seconds; missing where nothing tells them).
+    """
+    path = Path(path)
+    return _folder(path, rate) if path.is_dir() else _with_info(read(path, info=_known_info(path))[0], rate)
+
+
+def read_video(path: str | os.PathLike[str], name: str | None = None) -> Bags:
+    """Read the frames of one video as one bag.
+
+    Parameters
+    ----------
+    path : path
+        A ``.npy``, ``.npz`` or ``.parquet`` file as in `read_features`.
+    name : str, optional
+        The name of the video; that of the file by default.
+    """
+    part = _one_video(Path(path))
+    features = part.pop("features")
+    names = np.array([name or Path(path).stem])
+    return _with_info(Bags(features, np.array([0, len(features)]), names, None, part or None), None)
+
+
+def _known_info(path: Path) -> list[str]:
+    """Return which of frame and time a Parquet file has as columns: they are no features."""
+    if path.suffix != ".parquet" or not path.exists():
+        return []
+    names = tables.read_parquet(path).column_names
+    return [name for name in ("frame", "time") if name in names]
+
+
+def _folder(folder: Path, rate: float | None) -> Bags:
+    files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
+    if not files:
+        msg = f"{folder} has no file of frame features; known are {', '.join(SUFFIXES)}, one file per video."
+        raise FormatError(msg)
+    parts = [read_video(file) for file in files]
+    try:
+        bags = Bags.from_list([part.instances for part in parts], bag_ids=[file.stem for file in files])
+    except BagValidationError as error:
+        msg = f"{folder}: {error} The bags are its files in the order of their names, {files[0].name} is bag 0."
+        raise BagValidationError(msg) from error
+    infos = [part.instance_info for part in parts if part.instance_info is not None]
+    info = {name: np.concatenate([tables.values(table.column(name)) for table in infos]) for name in _INFO}
+    return _with_info(Bags(bags.instances, bags.offsets, bags.bag_ids, None, info), rate)
+
+
+def _one_video(path: Path) -> dict[str, Any]:
+    """Return the features of a file and, where it has them, frame and time."""
+    if path.suffix == ".parquet":
+        table = tables.read_parquet(path)
+        extra = [name for name in ("frame", "time") if name in table.column_names]
+        matrix, _ = tables.feature_matrix(table, None, reserved=set(extra))
+        return {"features": matrix, **{name: tables.values(table.column(name)) for name in extra}}
+    if path.suffix == ".npz":
+        arrays = npz.read_arrays(path)
+        extra = [name for name in ("frame", "time") if name in arrays]
+        return {"features": _matrix(arrays, path), **{name: arrays[name] for name in extra}}
+    return {"features": _matrix({"features": _load_npy(path)}, path)}
+
+
+def _load_npy(path: Path) -> Any:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        msg = f"{path} cannot be read as a NumPy array: {error}. Save a plain array of numbers."
+        raise FormatError(msg) from error
+
+
+def _matrix(arrays: dict[str, Any], path: Path) -> Floats:
+    named = [arrays[name] for name in _MATRIX_NAMES if name in arrays]
+    found = named[:1] or [array for array in arrays.values() if array.ndim == 2]
+    if len(found) != 1 or found[0].ndim != 2 or found[0].dtype.kind not in "fiu" or not len(found[0]):
+        shapes = {name: array.shape for name, array in arrays.items()}
+        msg = f"{path} must hold one matrix of numbers with a row per frame, named features; got {shapes}."
+        raise FormatError(msg)
+    return np.asarray(found[0], dtype=np.float32)
+
+
+def _with_info(bags: Bags, rate: float | None) -> Bags:
+    """Return bags whose ``instance_info`` has video, frame and time, and whatever it had."""
+    ids = bags.bag_ids if bags.bag_ids is not None else np.arange(len(bags))
+    ids = np.array([str(name) for name in ids])
+    numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
+    info: dict[str, Any] = {"video": np.repeat(ids, bags.sizes), "frame": numbers}
+    info["time"] = np.full(bags.n_instances, np.nan) if rate is None else numbers / rate
+    given = bags.instance_info
+    columns = {} if given is None else {name: tables.values(given.column(name)) for name in given.column_names}
+    for name, column in columns.items():
+        known = column.dtype.kind in "iuf" and not np.isnan(column.astype(np.float64)).all()
+        if name != "time" or known:
+            info[name] = column
+    return Bags(bags.instances, bags.offsets, ids, bags.feature_names, info)
+
+
+def times_are_known(bags: Bags) -> bool:
+    """Tell whether every frame has its time.
+
+    Parameters
+    ----------
+    bags : Bags
+        From `read_features`.
+    """
+    info = bags.instance_info
+    return info is not None and not np.isnan(tables.values(info.column("time")).astype(np.float64)).any()
+
+
+def times_of(bags: Bags) -> Floats:
+    """Return the seconds of every frame; its number in the video where the time is not known.
+
+    Parameters
+    ----------
+    bags : Bags
+        From `read_features`.
+    """
+    info = bags.instance_info
+    if info is None:
+        return np.arange(bags.n_instances, dtype=np.float64) - np.repeat(bags.offsets[:-1], bags.sizes)
+    times = tables.values(info.column("time")).astype(np.float64)
+    frames = tables.values(info.column("frame")).astype(np.float64)
+    return np.where(np.isnan(times), frames, times)

@@ -1,0 +1,213 @@
+"""From video files to one Parquet file of frames, with the vocabulary beside it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.errors import FormatError, ModelFileError, VideoError
+from gmil.files import replacing
+from gmil.video.batches import for_each_video, named_videos
+from gmil.video.cache import Work
+from gmil.video.settings import IndexSettings
+from gmil.video.vocabulary import Vocabulary, learn_vocabulary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+METADATA_KEY = b"gmil_video"
+_ROWS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """What `index_videos` did.
+
+    Attributes
+    ----------
+    names : list of str
+        The videos that are in the file now.
+    failures : dict of str
+        Why a video is not, by its name.
+    vocabulary : Vocabulary
+    learned : bool
+        Whether the vocabulary is new.
+    """
+
+    names: list[str]
+    failures: dict[str, str]
+    vocabulary: Vocabulary
+    learned: bool
+
+
+def vocabulary_path(features: str | os.PathLike[str]) -> Path:
+    """Return where the vocabulary of a file of features lies."""
+    path = Path(features)
+    return path.with_name(f"{path.stem}.vocabulary.safetensors")
+
+
+def cache_path(features: str | os.PathLike[str]) -> Path:
+    """Return the folder beside a file of features that keeps what was computed."""
+    path = Path(features)
+    return path.with_name(f"{path.stem}.index")
+
+
+def index_videos(
+    videos: Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    settings: IndexSettings | None = None,
+    *,
+    vocabulary: Vocabulary | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> IndexResult:
+    """Turn videos into a Parquet file with one row per frame.
+
+    What was computed from a video is kept in a folder beside ``output``, by the content of the video and the settings,
+    so that a run that was stopped goes on. Where a vocabulary lies beside ``output`` that was learned under the same
+    settings, it is used again.
+
+    Parameters
+    ----------
+    videos : sequence of paths
+    output : path
+        The Parquet file; it holds the videos listed, and no others.
+    settings : IndexSettings, optional
+        Not together with ``vocabulary``, which brings its own.
+    vocabulary : Vocabulary, optional
+        Words to use again.
+    n_jobs : int, optional
+        Processes over videos; None is one, -1 is every core.
+    progress : callable, optional
+        Called with what is being done, the number of videos done and of all videos.
+
+    Returns
+    -------
+    IndexResult
+    """
+    named, learned = named_videos(videos), False
+    failures: dict[str, str] = {}
+    if vocabulary is None:
+        vocabulary = _kept_vocabulary(output, settings or IndexSettings())
+    settings = (settings or IndexSettings()) if vocabulary is None else vocabulary.settings
+    folder = cache_path(output)
+    _make_folder(folder)
+    work = Work(folder, settings)
+
+    def report(what: str) -> Callable[[int, int], None] | None:
+        return None if progress is None else functools.partial(progress, what)
+
+    if vocabulary is None:
+        drawn = for_each_video(work.sample, named, n_jobs=n_jobs, progress=report("Drawing descriptors"))
+        failures |= drawn.failures
+        _refuse_nothing(drawn.results, failures)
+        vocabulary = learn_vocabulary([np.load(path) for path in drawn.results.values()], settings)
+        learned = True
+        vocabulary.save(vocabulary_path(output))
+        named = {name: named[name] for name in drawn.results}
+    count = functools.partial(work.histograms, vocabularies=[vocabulary])
+    counted = for_each_video(count, named, n_jobs=n_jobs, progress=report("Counting words"))
+    failures |= counted.failures
+    _refuse_nothing(counted.results, failures)
+    files = {name: paths[0] for name, paths in counted.results.items()}
+    _join(files, output, {"vocabulary": vocabulary.digest, "videos": {name: str(named[name]) for name in files}})
+    vocabulary.save(vocabulary_path(output))
+    return IndexResult(list(files), failures, vocabulary, learned)
+
+
+def _kept_vocabulary(output: str | os.PathLike[str], settings: IndexSettings) -> Vocabulary | None:
+    """Return the vocabulary beside the output where it was learned under these settings."""
+    path = vocabulary_path(output)
+    if not path.exists():
+        return None
+    try:
+        found = Vocabulary.load(path)
+    except ModelFileError:
+        return None
+    return found if found.settings == settings else None
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        msg = f"{folder} cannot be made, and results need it: {error.strerror}. Choose another output."
+        raise VideoError(msg) from error
+
+
+def _refuse_nothing(results: Mapping[str, Any], failures: Mapping[str, str]) -> None:
+    if not results:
+        msg = f"None of {len(failures)} videos can be indexed: {next(iter(failures.values()))}"
+        raise VideoError(msg)
+
+
+def _join(files: Mapping[str, Path], output: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+    """Write the rows of all videos into one file, some at a time, the rows of a video next to each other."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with replacing(output) as temporary:
+        writer = None
+        try:
+            for name, path in files.items():
+                for batch in pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+                    table = pa.Table.from_batches([batch])
+                    names = pa.array([name] * len(table))
+                    table = table.add_column(0, "video", names.dictionary_encode()).add_column(0, "bag", names)
+                    if writer is None:
+                        schema = table.schema.with_metadata({METADATA_KEY: json.dumps(about).encode()})
+                        writer = pq.ParquetWriter(temporary, schema, compression="zstd")
+                    writer.write_table(table.cast(writer.schema))
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def index_of(features: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return what `index_videos` wrote about a file: its vocabulary and its videos; None for other files.
+
+    Parameters
+    ----------
+    features : path
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(features)
+    if path.is_dir() or path.suffix != ".parquet":
+        return None
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return json.loads(metadata[METADATA_KEY]) if METADATA_KEY in metadata else None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, (FileNotFoundError, PermissionError)):
+            raise
+        msg = f"{path} cannot be read as Parquet. Index the videos again."
+        raise FormatError(msg) from error
+
+
+def vocabulary_of(features: str | os.PathLike[str]) -> Vocabulary | None:
+    """Return the vocabulary of a file that `index_videos` wrote, None for frame features of another kind.
+
+    Parameters
+    ----------
+    features : path
+    """
+    about = index_of(features)
+    if about is None:
+        return None
+    path = vocabulary_path(features)
+    if not path.exists():
+        msg = f"{features} needs its vocabulary, but {path} is not there. Put it back, or index the videos again."
+        raise VideoError(msg)
+    vocabulary = Vocabulary.load(path)
+    if vocabulary.digest != about["vocabulary"]:
+        msg = f"{path} is not the vocabulary of {features}. Index the videos again."
+        raise VideoError(msg)
+    return vocabulary

@@ -1,0 +1,192 @@
+"""Which events happen in which video."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gmil.errors import FormatError, MissingFileError, VideoError, listed
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Integers
+
+_VIDEO_NAMES = ("video", "bag", "file", "name")
+_EVENT_NAMES = ("event", "events", "label")
+
+
+@dataclass(frozen=True)
+class EventLabels:
+    """The events of every video that was looked at.
+
+    Attributes
+    ----------
+    events : list of str
+        All events, sorted.
+    of_video : dict of set
+        The events of a video, none for one in which nothing happens.
+    spans : dict of list
+        When an event happens, in seconds, by video and event; for those that the file tells. They serve to judge
+        detectors, and never to train them.
+    """
+
+    events: list[str]
+    of_video: dict[str, set[str]] = field(default_factory=dict)
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+
+
+def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
+    """Read labels from a CSV file.
+
+    Parameters
+    ----------
+    path : path
+        Either a row per video and event (columns ``video`` and ``event``; an empty event says that nothing happens;
+        several are parted by semicolons; ``start`` and ``end`` may say when, in seconds), or a row per video (column
+        ``video`` and a column per event of 0 and 1).
+    """
+    rows = _rows(Path(path))
+    columns = list(rows[0])
+    video = next((name for name in columns if name.casefold() in _VIDEO_NAMES), None)
+    if video is None:
+        msg = f"{path} has no column 'video'; its columns are {listed(columns)}. Name the videos in one."
+        raise FormatError(msg)
+    event = next((name for name in columns if name.casefold() in _EVENT_NAMES), None)
+    others = [name for name in columns if name != video]
+    labels = EventLabels(sorted(others) if event is None else [])
+    for number, row in enumerate(rows, start=2):
+        name = row[video].strip()
+        if not name:
+            msg = f"Line {number} of {path} names no video. Fill it in."
+            raise FormatError(msg)
+        found = _listed_events(row[event]) if event is not None else _marked_events(row, others, number, path)
+        labels.of_video.setdefault(name, set()).update(found)
+        if event is not None and row.get("start", "").strip() and row.get("end", "").strip():
+            span = _seconds(row["start"], number, path), _seconds(row["end"], number, path)
+            for one in found:
+                labels.spans.setdefault((name, one), []).append(span)
+    if event is not None:
+        labels.events.extend(sorted(set().union(*labels.of_video.values())))
+    if not labels.events:
+        msg = f"{path} names no event. At least one video needs one."
+        raise FormatError(msg)
+    return labels
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [{key: value or "" for key, value in row.items() if key} for row in csv.DictReader(file)]
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist. Check the name of the labels."
+        raise MissingFileError(msg) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path} cannot be read as CSV: {error}. Save it as text with commas."
+        raise FormatError(msg) from error
+    if not rows:
+        msg = f"{path} has no rows. Give every video one at least."
+        raise FormatError(msg)
+    return rows
+
+
+def _seconds(text: str, number: int, path: str | os.PathLike[str]) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = f"Line {number} of {path} has {text!r} for a time; write seconds, such as 2.4."
+        raise FormatError(msg) from None
+
+
+def _listed_events(text: str) -> set[str]:
+    return {part.strip() for part in text.split(";") if part.strip()}
+
+
+def _marked_events(row: dict[str, str], events: Sequence[str], number: int, path: str | os.PathLike[str]) -> set[str]:
+    for event in events:
+        if row[event].strip() not in ("0", "1", ""):
+            msg = f"Line {number} of {path} has {row[event]!r} for {event!r}; write 1 where it happens, else 0."
+            raise FormatError(msg)
+    return {event for event in events if row[event].strip() == "1"}
+
+
+@dataclass(frozen=True)
+class LabelledVideos:
+    """Videos that have both features and labels.
+
+    Attributes
+    ----------
+    bags : Bags
+    y : array of shape (n_bags, n_events)
+        One where the event happens.
+    events : list of str
+    spans : list of dict
+        When events happen, for every bag.
+    notes : list of str
+        What a person should know about videos that were left out.
+    """
+
+    bags: Bags
+    y: Integers
+    events: list[str]
+    spans: list[dict[str, list[tuple[float, float]]]]
+    notes: list[str]
+
+
+def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
+    """Bring labels to the bags of a file of features.
+
+    A label belongs to the video of the same name, or else to the only one whose file name, with or without its suffix,
+    is the same.
+
+    Parameters
+    ----------
+    bags : Bags
+        From `read_features`.
+    labels : EventLabels
+    """
+    names = [str(name) for name in bags.bag_ids] if bags.bag_ids is not None else []
+    found = {name: _label_of(name, labels) for name in names}
+    keep = [i for i, name in enumerate(names) if found[name] is not None]
+    if not keep:
+        msg = (
+            f"No video has both features and labels: the features know {listed(names, most=3)}, the labels "
+            f"{listed(sorted(labels.of_video), most=3)}. Use the same names."
+        )
+        raise VideoError(msg)
+    notes = []
+    if len(keep) < len(names):
+        left = [name for name in names if found[name] is None]
+        notes.append(f"{len(left)} videos have no label and are left out: {listed(left)}.")
+    unused = sorted(set(labels.of_video) - set(found.values()))
+    if unused:
+        notes.append(f"{len(unused)} labelled videos have no features: {listed(unused)}.")
+    labelled = [str(found[names[i]]) for i in keep]
+    spans = [{e: labels.spans[name, e] for e in labels.events if (name, e) in labels.spans} for name in labelled]
+    happens = [labels.of_video[name] for name in labelled]
+    y = np.array([[event in events for event in labels.events] for events in happens], dtype=np.int64)
+    _refuse_one_sided(y, labels.events)
+    return LabelledVideos(bags[np.array(keep)], y, labels.events, spans, notes)
+
+
+def _label_of(name: str, labels: EventLabels) -> str | None:
+    if name in labels.of_video:
+        return name
+    path = PurePosixPath(name)
+    same_name = [known for known in labels.of_video if PurePosixPath(known).name == path.name]
+    same_stem = [known for known in labels.of_video if PurePosixPath(known).stem == path.stem]
+    return next((same[0] for same in (same_name, same_stem) if len(same) == 1), None)
+
+
+def _refuse_one_sided(y: Integers, events: Sequence[str]) -> None:
+    for event, column in zip(events, y.T, strict=True):
+        if column.min() == column.max():
+            how = "every" if column.min() else "no"
+            msg = f"The event {event!r} happens in {how} labelled video; a detector needs videos with and without it."
+            raise VideoError(msg)

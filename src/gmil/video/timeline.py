@@ -1,0 +1,109 @@
+"""When an event happens: how sure a detector is about every stretch of a video, and where that is high."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gmil.bags import Bags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+_INSTANCES_AT_ONCE = 50_000
+
+
+class Segment(NamedTuple):
+    """A stretch of time, in seconds, and the highest score in it."""
+
+    start: float
+    end: float
+    score: float
+
+
+def stretch_scores(decide: Callable[[Bags], Floats], instances: Floats, times: Floats, seconds: float) -> Floats:
+    """Return the decision about the stretch of a video around every frame, (n_frames, n_events).
+
+    A stretch is judged as if it were a video of its own.
+
+    Parameters
+    ----------
+    decide : callable
+        Takes bags and returns decisions, (n_bags, n_events).
+    instances : array of shape (n_frames, n_features)
+    times : array of shape (n_frames,)
+        Seconds, ascending.
+    seconds : float
+        The length of a stretch.
+    """
+    first = np.searchsorted(times, times - seconds / 2 - 1e-9)
+    last = np.searchsorted(times, times + seconds / 2 + 1e-9)
+    return np.concatenate([decide(stretches) for stretches in _stretches(instances, first, last)])
+
+
+def _stretches(instances: Floats, first: Integers, last: Integers) -> Iterator[Bags]:
+    """Yield stretches as bags, of a bounded number of instances together."""
+    ends = np.cumsum(last - first)
+    start = 0
+    while start < len(first):
+        before = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + _INSTANCES_AT_ONCE, side="right")))
+        rows = np.concatenate([np.arange(a, b) for a, b in zip(first[start:stop], last[start:stop], strict=True)])
+        offsets = np.concatenate([[0], ends[start:stop] - before])
+        yield Bags(instances[rows], offsets)
+        start = stop
+
+
+def segments(scores: Floats, times: Floats) -> list[Segment]:
+    """Return the stretches of time in which scores are high, the surest first.
+
+    High is above the threshold that parts the scores best into two groups (Otsu): a video that has the event has both
+    kinds of time. Scores that do not differ are one stretch, the whole video.
+
+    Parameters
+    ----------
+    scores : array of shape (n_frames,)
+    times : array of shape (n_frames,)
+        Seconds, ascending.
+    """
+    step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+    found = []
+    for first, last in _runs(scores > _threshold(scores)):
+        found.append(Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max())))
+    if not found:
+        found = [Segment(float(times[0]), float(times[-1]) + step, float(scores.max()))]
+    return sorted(found, key=lambda segment: -segment.score)
+
+
+def _runs(high: Booleans) -> list[tuple[int, int]]:
+    """Return where runs of true values begin and end."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], high, [False]]).astype(np.int8)))
+    return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _threshold(scores: Floats) -> float:
+    """Return the number that parts scores into two groups with the largest variance between them."""
+    ordered = np.sort(np.asarray(scores, dtype=np.float64))
+    if len(ordered) < 2 or ordered[0] == ordered[-1]:
+        return float("inf")
+    counts = np.arange(1, len(ordered))
+    sums = np.cumsum(ordered)[:-1]
+    lower = sums / counts
+    upper = (ordered.sum() - sums) / (len(ordered) - counts)
+    between = counts * (len(ordered) - counts) * (upper - lower) ** 2
+    at = int(np.argmax(between))
+    return float((ordered[at] + ordered[at + 1]) / 2)
+
+
+def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
+    """Return the share of the time in either stretch that lies in both.
+
+    >>> overlap((0, 2), (1, 3))
+    0.3333333333333333
+    """
+    common = max(0.0, min(first[1], second[1]) - max(first[0], second[0]))
+    either = max(first[1], second[1]) - min(first[0], second[0])
+    return common / either if either > 0 else 0.0
