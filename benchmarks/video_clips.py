@@ -81,7 +81,7 @@ class _Disc:
         elif self.motion == "sway":
             x += 8 * np.sin(2 * np.pi * t / 30)
         elif self.motion == "shake":
-            x += 3 * np.sin(2 * np.pi * t / 8)
+            x += 4 * np.sin(2 * np.pi * t / 6)
         elif self.motion in ("spin", "turn"):
             angle = self.speed * t * (1 if self.direction < np.pi else -1)
         return x, y, angle
@@ -97,7 +97,7 @@ class _Disc:
 
 
 _SPEEDS = {"drift": (0.3, 1.2), "rise": (2.5, 3.5), "fall": (2.5, 3.5), "dash": (3.0, 4.0), "sway": (0, 0)}
-_SPEEDS |= {"shake": (0, 0), "spin": (0.12, 0.18), "turn": (0.02, 0.06), "grow": (3.0, 4.0)}
+_SPEEDS |= {"shake": (0, 0), "spin": (0.22, 0.3), "turn": (0.02, 0.06), "grow": (3.0, 4.0)}
 
 
 def _texture(generator: np.random.Generator, smooth: float) -> np.ndarray:

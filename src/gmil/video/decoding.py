@@ -210,7 +210,7 @@ def _steady(pictures: Iterable[_Picture], rate: float) -> Iterator[_Picture]:
                 tick += 1
         held = picture
     if held is not None:
-        while tick * step <= held.time + step / 2:
+        while tick * step < held.time + step / 2 - 1e-6:  # a tick in the middle belongs to the next frame
             yield _Picture(held.picture, tick * step)
             tick += 1
 

@@ -104,7 +104,7 @@ def _height(score: float, low: float, high: float) -> float:
 
 def _ticks(seconds: float) -> list[float]:
     steps = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
-    step = next((step for step in steps if seconds / step <= 8), steps[-1])
+    step = next((step for step in steps if seconds / step <= 6), steps[-1])
     return [round(i * step, 1) for i in range(int(seconds / step) + 1)]
 
 

@@ -1,0 +1,111 @@
+"""Decoding: frames, times, rates and sizes; every kind of bad file is one clear sentence."""
+
+from __future__ import annotations
+
+import wave
+
+import numpy as np
+import pytest
+from tests.video.conftest import encode, moving_frames
+
+from gmil.errors import BackendUnavailableError, VideoError
+from gmil.video import decoding
+from gmil.video.decoding import read_frames, video_info
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.webm", "libvpx"), ("a.mp4", "libx264"), ("a.avi", "mpeg4")])
+def test_frames_and_times_are_those_that_were_written(clip, name, codec):
+    found = list(read_frames(clip(name, codec=codec)))
+    expected = moving_frames()
+    assert len(found) == 20
+    np.testing.assert_allclose([frame.time for frame in found], np.arange(20) / 25, atol=1e-6)
+    for frame, gray in zip(found, expected, strict=True):
+        assert frame.gray.dtype == np.uint8
+        assert np.abs(frame.gray.astype(int) - gray).mean() < 10  # what the codec loses
+
+
+def test_large_pictures_are_made_smaller_and_odd_sizes_are_read(clip):
+    odd = clip("odd.mkv", codec="libvpx", height=51, width=67)
+    assert {frame.gray.shape for frame in read_frames(odd)} == {(51, 67)}
+    assert {frame.gray.shape for frame in read_frames(odd, longest_side=40)} == {(30, 40)}
+    assert video_info(odd)[:2] == (67, 51)
+
+
+def test_a_variable_frame_rate_becomes_a_steady_one(clip):
+    """A frame at 0, 40, 80, 400, 440 ms: the one at 80 ms stands still until the one at 400 ms is nearer."""
+    path = clip("variable.mkv", n_frames=5, times=[0, 40, 80, 400, 440])
+    found = list(read_frames(path, rate=25))
+    originals = [frame.astype(int) for frame in moving_frames(n_frames=5)]
+    shown = [int(np.argmin([np.abs(f.gray - o).mean() for o in originals])) for f in found]
+    steps = np.diff([frame.time for frame in found])
+    np.testing.assert_allclose(steps, steps[0], atol=1e-9)
+    assert shown == sorted(shown)
+    held = np.bincount(shown, minlength=5)
+    assert held[2] + held[3] > 5 * held[0]
+    assert set(shown) == {0, 1, 2, 3, 4}
+
+
+def test_a_fast_video_is_brought_to_the_rate_and_a_near_one_keeps_its_own(clip):
+    fast = list(read_frames(clip("fast.webm", rate=50), rate=25))
+    assert len(fast) == 10
+    np.testing.assert_allclose([frame.time for frame in fast], np.arange(10) / 25, atol=1e-3)
+    assert len(list(read_frames(clip("near.webm", rate=30), rate=25))) == 20
+
+
+# ------------------------------------------------------------------ bad files
+
+
+def sound_file(path):
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(b"\0\0" * 800)
+    return path
+
+
+def cut(path, share):
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    return path
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+BAD = {
+    "not a video": (lambda folder: written(folder / "x.mp4", "hello" * 50), "x.mp4 cannot be read as a video"),
+    "cut WebM": (lambda folder: cut(encode(folder / "x.webm", moving_frames()), 0.6), "x.webm is cut short: it should"),
+    "cut MP4": (lambda folder: cut(encode(folder / "x.mp4", moving_frames(), codec="libx264"), 0.5), "cut short"),
+    "no frames": (lambda folder: encode(folder / "x.mkv", [], codec="mpeg4"), "x.mkv"),
+    "sound only": (lambda folder: sound_file(folder / "x.wav"), "x.wav has no video in it, only audio"),
+    "folder": (lambda folder: folder, "is a folder, not a video. Name the files in it"),
+    "no bytes": (lambda folder: written(folder / "x.webm", ""), "x.webm is empty: it has 0 bytes"),
+    "missing": (lambda folder: folder / "x.webm", "x.webm does not exist. Check the name"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BAD.values(), ids=BAD)
+def test_a_bad_file_is_one_clear_sentence(tmp_path, make, message):
+    pytest.importorskip("av")
+    with pytest.raises(VideoError, match=message) as error:
+        list(read_frames(make(tmp_path)))
+    assert str(error.value).endswith(".")
+    assert "\n" not in str(error.value)
+
+
+def test_time_stamps_that_jump_are_refused(clip):
+    path = clip("jump.mkv", n_frames=3, times=[0, 40, 1_000_000])
+    with pytest.raises(VideoError, match=r"jump.mkv is damaged: its time stamps jump from 0.0 s to 1000.0 s"):
+        list(read_frames(path))
+
+
+def test_without_pyav_the_install_command_is_named(monkeypatch, clip):
+    path = clip()
+    monkeypatch.setitem(__import__("sys").modules, "av", None)
+    with pytest.raises(BackendUnavailableError, match=r"pip install 'gmil\[video\]'"):
+        decoding.import_av()
+    with pytest.raises(BackendUnavailableError):
+        list(read_frames(path))

@@ -1,0 +1,391 @@
+"""From videos to detectors on the command line: index, train, cv, detect, with bad videos among them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from tests.video.conftest import encode, moving_frames
+
+import gmil
+from gmil.cli.main import main
+from gmil.errors import FormatError, VideoError
+from gmil.video import (
+    EventDetectors,
+    IndexSettings,
+    Vocabulary,
+    detect,
+    index_videos,
+    label_folds,
+    match_labels,
+    overlap,
+    read_event_labels,
+    read_features,
+    segments,
+    vocabulary_of,
+)
+from gmil.video import cache as caching
+from gmil.video.batches import for_each_video, named_videos
+from gmil.video.indexing import cache_path, vocabulary_path
+from gmil.video.timeline import stretch_scores
+
+
+def run(*arguments):
+    result = CliRunner().invoke(main, ["video", *(str(a) for a in arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Eight clips, every second of them fast; index and labels beside them."""
+    where = tmp_path_factory.mktemp("videos")
+    for i in range(8):
+        encode(where / f"v{i}.webm", moving_frames(seed=i, speed=1 + 3 * (i % 2)))
+    rows = [f"v{i}.webm,{'fast' if i % 2 else ''},0,0.8" for i in range(8)]
+    (where / "labels.csv").write_text("\n".join(["video,event,start,end", *rows]) + "\n")
+    result = run("index", *sorted(where.glob("*.webm")), "-o", where / "frames.parquet", "--words", 12)
+    assert result.exit_code == 0, result.stderr
+    return where
+
+
+# ------------------------------------------------------------------ index
+
+
+def test_index_writes_frames_as_instances_and_the_vocabulary_beside_them(folder):
+    bags, y = gmil.read(folder / "frames.parquet")
+    assert y is None
+    assert bags.bag_ids.tolist() == [f"v{i}.webm" for i in range(8)]
+    assert bags.shape == (8, 12)
+    assert bags.sizes.tolist() == [20] * 8
+    info = bags.instance_info
+    assert info.column_names == ["video", "frame", "time"]
+    assert info.column("frame").to_pylist()[:21] == [*range(20), 0]
+    assert info.column("time").to_pylist()[19] == pytest.approx(0.76)
+    np.testing.assert_allclose(bags.instances.sum(axis=1), 1, rtol=1e-5)
+    assert pq.read_schema(folder / "frames.parquet").field("features").type.list_size == 12
+    assert vocabulary_of(folder / "frames.parquet").words.shape == (12, 960)
+
+
+def test_bad_videos_are_named_and_the_rest_is_done(folder, tmp_path):
+    (tmp_path / "broken.mp4").write_text("no video")
+    (tmp_path / "empty.mp4").touch()
+    encode(tmp_path / "short.webm", moving_frames(5))
+    encode(tmp_path / "small.webm", moving_frames(20, height=20, width=40))
+    bad = [tmp_path / name for name in ("broken.mp4", "empty.mp4", "short.webm", "small.webm", "missing.mp4")]
+    result = run(
+        "index", folder / "v0.webm", *bad, tmp_path, folder / "v1.webm", "-o", tmp_path / "f.parquet", "--words", 5
+    )
+    assert result.exit_code == 1
+    lines = [line for line in result.stderr.splitlines() if line.startswith("left out: ")]
+    assert len(lines) == 6
+    assert "short.webm has 5 frames, but a descriptor spans 9" in result.stderr
+    assert "small.webm is 40x20 pixels, but a descriptor spans 24x24" in result.stderr
+    assert all(name.name in result.stderr for name in bad)
+    assert read_features(tmp_path / "f.parquet").bag_ids.tolist() == ["v0.webm", "v1.webm"]
+
+
+def test_nothing_is_written_where_no_video_can_be_read(tmp_path):
+    (tmp_path / "broken.mp4").write_text("no video")
+    result = run("index", tmp_path / "broken.mp4", "-o", tmp_path / "f.parquet")
+    assert result.exit_code == 2
+    assert "None of 1 videos can be indexed" in result.stderr
+    assert not (tmp_path / "f.parquet").exists()
+
+
+def test_what_is_indexed_is_not_done_again(folder, tmp_path, monkeypatch):
+    looks = []
+    plain = caching.read_frames
+
+    def counted(path, **options):
+        looks.append(Path(path).name)
+        return plain(path, **options)
+
+    monkeypatch.setattr(caching, "read_frames", counted)
+    settings = IndexSettings(n_words=5)
+    output = tmp_path / "f.parquet"
+    first = index_videos([folder / "v0.webm", folder / "v1.webm"], output, settings)
+    assert first.learned
+    assert sorted(looks) == ["v0.webm", "v0.webm", "v1.webm", "v1.webm"]  # once for the words, once to count them
+    looks.clear()
+    again = index_videos([folder / "v0.webm", folder / "v1.webm", folder / "v2.webm"], output, settings)
+    assert looks == ["v2.webm"]
+    assert not again.learned
+    assert again.vocabulary.digest == first.vocabulary.digest
+    looks.clear()
+    index_videos([folder / "v0.webm"], output, IndexSettings(n_words=4))  # other words, the same sample
+    assert looks == ["v0.webm"]
+    assert not [file for file in cache_path(output).iterdir() if file.name.startswith(".")]
+
+
+def test_a_video_that_breaks_off_leaves_no_half_file(folder, tmp_path):
+    data = (folder / "v0.webm").read_bytes()
+    (tmp_path / "cut.webm").write_bytes(data[: int(0.6 * len(data))])
+    with pytest.raises(VideoError, match="cut short"):
+        index_videos([tmp_path / "cut.webm"], tmp_path / "f.parquet", IndexSettings(n_words=2))
+    assert list(cache_path(tmp_path / "f.parquet").iterdir()) == []
+
+
+def test_a_vocabulary_is_used_again_for_new_videos(folder, tmp_path):
+    words = vocabulary_path(folder / "frames.parquet")
+    result = run("index", folder / "v3.webm", "-o", tmp_path / "new.parquet", "--vocabulary", words)
+    assert "12 words used again" in result.stderr
+    old, new = read_features(folder / "frames.parquet"), read_features(tmp_path / "new.parquet")
+    np.testing.assert_array_equal(new.instances, old[3])
+    assert Vocabulary.load(vocabulary_path(tmp_path / "new.parquet")).digest == Vocabulary.load(words).digest
+
+
+@pytest.mark.slow
+def test_processes_change_nothing(folder, tmp_path):
+    index_videos(sorted(folder.glob("*.webm")), tmp_path / "two.parquet", IndexSettings(n_words=12), n_jobs=2)
+    one, two = read_features(folder / "frames.parquet"), read_features(tmp_path / "two.parquet")
+    np.testing.assert_array_equal(one.instances, two.instances)
+
+
+def test_files_of_one_name_are_told_apart_and_a_file_counts_once(tmp_path):
+    names = named_videos([tmp_path / "a" / "x.mp4", tmp_path / "b" / "x.mp4", tmp_path / "a" / ".." / "a" / "x.mp4"])
+    assert list(names) == ["a/x.mp4", "b/x.mp4"]
+    with pytest.raises(VideoError, match="No videos are listed"):
+        named_videos([])
+
+
+def test_progress_counts_every_video():
+    seen = []
+    for_each_video(str, {"a": Path("a"), "b": Path("b")}, progress=lambda *done: seen.append(done))
+    assert seen == [(1, 2), (2, 2)]
+
+
+# ------------------------------------------------------------------ train, cv, detect
+
+
+def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
+    model, page = tmp_path / "events.gmil", tmp_path / "page.html"
+    trained = run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", model)
+    assert trained.exit_code == 0, trained.stderr
+    assert "1 detectors from 8 videos (fast 4)" in trained.stderr
+    encode(tmp_path / "new.webm", moving_frames(seed=50, speed=4))
+    (tmp_path / "bad.webm").write_text("no video")
+    table = run("detect", model, tmp_path / "new.webm", tmp_path / "bad.webm", "--html", page)
+    assert table.exit_code == 1
+    assert "bad.webm cannot be read as a video" in table.stderr
+    header, row = table.stdout.splitlines()
+    assert header.split() == ["video", "event", "sure", "when"]
+    assert row.split()[:2] == ["new.webm", "fast"]
+    assert 'src="new.webm"' in page.read_text()
+    [found] = json.loads(run("detect", model, tmp_path / "new.webm", "--json").stdout)
+    [event] = found["events"]
+    assert event["happens"]
+    assert event["probability"] > 0.5
+    assert len(event["time_line"]["time"]) == len(event["time_line"]["score"]) == 20
+    assert 0 <= event["segments"][0]["start"] < event["segments"][0]["end"] <= 0.8
+
+
+def test_detectors_are_what_was_saved(folder, tmp_path):
+    data = match_labels(read_features(folder / "frames.parquet"), read_event_labels(folder / "labels.csv"))
+    two = np.column_stack([data.y[:, 0], 1 - data.y[:, 0]])
+    for estimator in (None, gmil.GMIL(n_clusters=4, random_state=0)):
+        model = EventDetectors.fit(data.bags, two, ["fast", "slow"], estimator=estimator)
+        model.save(tmp_path / "events.gmil")
+        again = EventDetectors.load(tmp_path / "events.gmil")
+        np.testing.assert_array_equal(again.decide(data.bags), model.decide(data.bags))
+        np.testing.assert_array_equal(again.probabilities(data.bags), model.probabilities(data.bags))
+        assert ((model.decide(data.bags) > 0) == two).mean() > 0.8
+        assert (again.events, again.stretch) == (["fast", "slow"], model.stretch)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "said"), [("folds", "learned in the training folds"), ("shared", "shared by all folds")]
+)
+def test_cv_names_the_vocabulary(folder, vocabulary, said):
+    options = ["--labels", folder / "labels.csv", "--folds", 4, "--vocabulary", vocabulary]
+    result = run("cv", folder / "frames.parquet", *options, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["vocabulary"] == said
+    [row] = found["events"]
+    assert (row["event"], row["positives"]) == ("fast", 4)
+    assert row["balanced_accuracy"] == 1
+    assert 0 <= row["time_found"] <= 1
+    assert said in run("cv", folder / "frames.parquet", *options).stdout
+
+
+def test_words_of_folds_are_learned_without_the_test_videos(folder, monkeypatch):
+    from gmil.video import crossval
+
+    data = match_labels(read_features(folder / "frames.parquet"), read_event_labels(folder / "labels.csv"))
+    folds = label_folds(data.y, 4, 0)
+    learned = []
+    plain = crossval.learn_vocabulary
+    monkeypatch.setattr(
+        crossval, "learn_vocabulary", lambda samples, settings: learned.append(samples) or plain(samples, settings)
+    )
+    bags_of, _ = crossval.bags_for_folds(folder / "frames.parquet", data, folds)
+    assert [len(samples) for samples in learned] == [6, 6, 6, 6]
+    every = {sample.tobytes() for samples in learned for sample in samples}
+    for fold, samples in enumerate(learned):
+        left_out = every - {sample.tobytes() for sample in samples}
+        assert len(left_out) == (folds == fold).sum() == 2
+    assert not np.array_equal(bags_of(0).instances, bags_of(1).instances)
+    assert bags_of(0).bag_ids.tolist() == data.bags.bag_ids.tolist()
+
+
+def test_folds_need_the_videos_and_say_so(folder, tmp_path):
+    for i in range(4):
+        encode(tmp_path / f"v{i}.webm", moving_frames(seed=i, speed=1 + 3 * (i % 2)))
+    videos = sorted(tmp_path.glob("*.webm"))
+    index_videos(videos, tmp_path / "f.parquet", IndexSettings(n_words=5))
+    videos[0].unlink()
+    result = run("cv", tmp_path / "f.parquet", "--labels", folder / "labels.csv", "--folds", 2)
+    assert result.exit_code == 2
+    assert "1 are gone" in result.stderr
+    assert "--vocabulary shared" in result.stderr
+
+
+# ------------------------------------------------------------------ features from elsewhere
+
+
+def write_other_features(where, kind):
+    """A file per video of 3 features a frame; the first tells the fast videos."""
+    where.mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(8):
+        matrix = rng.normal(size=(20, 3)).astype(np.float32)
+        matrix[:, 0] += 5 * (i % 2)
+        if kind == "npy":
+            np.save(where / f"v{i}.npy", matrix)
+        elif kind == "npz":
+            np.savez(where / f"v{i}.npz", features=matrix, time=np.arange(20) / 25)
+        else:
+            gmil.write(where / f"v{i}.parquet", gmil.Bags(matrix, [0, 20], None, None, {"time": np.arange(20) / 25}))
+    return where
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
+def test_other_frame_features_fit_in_the_same_way(folder, tmp_path, kind):
+    other = write_other_features(tmp_path / "features", kind)
+    labels = ["--labels", folder / "labels.csv"]
+    assert "vocabulary: none" in run("cv", "--features", other, *labels, "--folds", 4).stdout
+    assert run("train", "--features", other, *labels, "-o", tmp_path / "e.gmil").exit_code == 0
+    result = run("detect", tmp_path / "e.gmil", folder / "v1.webm", folder / "v2.webm", "--features", other, "--json")
+    fast, slow = json.loads(result.stdout)
+    assert (fast["events"][0]["happens"], slow["events"][0]["happens"]) == (True, False)
+    assert fast["events"][0]["time_line"]["time"][-1] == pytest.approx(0.76, abs=0.001)
+
+
+def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
+    other = write_other_features(tmp_path / "features", "npy")
+    run("train", other, "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil")
+    result = run("detect", tmp_path / "e.gmil", folder / "v1.webm")
+    assert (result.exit_code, "--features" in result.stderr) == (2, True)
+    result = run("detect", tmp_path / "e.gmil", folder / "v1.webm", "--features", folder / "frames.parquet")
+    assert "trained on 3 features per frame, but these videos have 12" in result.stderr
+    (other / "v1.npy").unlink()
+    result = run("detect", tmp_path / "e.gmil", folder / "v1.webm", "--features", other)
+    assert "v1.webm has no features in" in result.stderr
+
+
+def test_bad_feature_files_are_one_clear_sentence(tmp_path):
+    with pytest.raises(FormatError, match="has no file of frame features"):
+        read_features(tmp_path)
+    np.save(tmp_path / "a.npy", np.zeros(5))
+    with pytest.raises(FormatError, match=r"a.npy must hold one matrix of numbers .*\(5,\)"):
+        read_features(tmp_path)
+    np.save(tmp_path / "a.npy", np.array([object()]), allow_pickle=True)
+    with pytest.raises(FormatError, match=r"a.npy cannot be read as a NumPy array"):
+        read_features(tmp_path)
+    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
+    np.save(tmp_path / "b.npy", np.zeros((2, 4)))
+    with pytest.raises(gmil.BagValidationError, match="Bag 1 has 4 features, but bag 0 has 3"):
+        read_features(tmp_path)
+
+
+# ------------------------------------------------------------------ labels
+
+
+def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
+    (tmp_path / "wide.csv").write_text("video,jump,fall\nv0,1,0\nv1,0,\nv2,1,1\n")
+    wide = read_event_labels(tmp_path / "wide.csv")
+    (tmp_path / "long.csv").write_text("video,event\nv0,jump\nv1,\nv2,jump; fall\n")
+    long = read_event_labels(tmp_path / "long.csv")
+    assert wide.events == long.events == ["fall", "jump"]
+    assert wide.of_video == long.of_video == {"v0": {"jump"}, "v1": set(), "v2": {"jump", "fall"}}
+    data = match_labels(read_features(folder / "frames.parquet"), wide)
+    assert data.y.tolist() == [[0, 1], [0, 0], [1, 1]]
+    assert data.notes[0].startswith("5 videos have no label and are left out: v3.webm")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no rows"),
+        ("clip,event\na,b\n", "has no column 'video'"),
+        ("video,jump\na,maybe\n", "Line 2 .* has 'maybe' for 'jump'"),
+        ("video,event\na,\n", "names no event"),
+        ("video,event\n,jump\n", "Line 2 .* names no video"),
+        ("video,event,start,end\na,jump,soon,2\n", "Line 2 .* has 'soon' for a time"),
+    ],
+)
+def test_bad_labels_are_one_clear_sentence(tmp_path, text, message):
+    (tmp_path / "labels.csv").write_text(text)
+    with pytest.raises(FormatError, match=message):
+        read_event_labels(tmp_path / "labels.csv")
+
+
+def test_labels_that_fit_no_video_or_every_video_are_refused(folder, tmp_path):
+    bags = read_features(folder / "frames.parquet")
+    with (tmp_path / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["video", "event"], *([f"v{i}.webm", "jump"] for i in range(8))])
+    with pytest.raises(VideoError, match="'jump' happens in every labelled video"):
+        match_labels(bags, read_event_labels(tmp_path / "labels.csv"))
+    (tmp_path / "labels.csv").write_text("video,event\nx,jump\n")
+    with pytest.raises(VideoError, match="No video has both features and labels"):
+        match_labels(bags, read_event_labels(tmp_path / "labels.csv"))
+
+
+def test_folds_hold_every_event_and_rare_pairs_do_no_harm():
+    y = np.zeros((30, 2), dtype=int)
+    y[:10, 0], y[10:20, 1] = 1, 1
+    y[0] = 1  # one video with both
+    folds = label_folds(y, 5, 0)
+    assert np.bincount(folds).tolist() == [6] * 5
+    assert all(y[folds == fold].sum(axis=0).min() >= 1 for fold in range(5))
+
+
+# ------------------------------------------------------------------ time lines
+
+
+def test_the_score_of_a_frame_is_the_decision_about_its_stretch():
+    times = np.arange(10) / 10
+    instances = np.arange(10.0)[:, None]
+    found = stretch_scores(lambda bags: np.array([[bag.max(), len(bag)] for bag in bags]), instances, times, 0.2)
+    assert found[:, 0].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 9]
+    assert found[:, 1].tolist() == [2, 3, 3, 3, 3, 3, 3, 3, 3, 2]
+
+
+def test_segments_are_where_scores_are_high():
+    times = np.arange(50) / 25
+    scores = np.full(50, -1.0)
+    scores[10:20], scores[30:35] = 2.0, 3.0
+    found = segments(scores, times)
+    assert [(round(s.start, 6), round(s.end, 6), s.score) for s in found] == [(1.2, 1.4, 3.0), (0.4, 0.8, 2.0)]
+    assert segments(np.zeros(50), times)[0][:2] == (0.0, 2.0)
+    assert segments(np.zeros(1), times[:1])[0].start == 0
+
+
+def test_overlap_is_the_share_of_common_time():
+    assert overlap((0, 1), (2, 3)) == 0
+    assert overlap((0, 4), (1, 2)) == 0.25
+    assert overlap((1, 1), (1, 1)) == 0
+
+
+def test_a_video_without_a_vocabulary_is_told(folder, tmp_path):
+    data = match_labels(read_features(folder / "frames.parquet"), read_event_labels(folder / "labels.csv"))
+    model = EventDetectors.fit(data.bags, data.y, data.events)
+    with pytest.raises(VideoError, match="trained on features from elsewhere"):
+        detect(model, [folder / "v0.webm"])

@@ -1,0 +1,147 @@
+"""Vocabularies, samples and histograms of frames."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from tests.video.conftest import moving_frames
+
+from gmil.engine import resolve
+from gmil.errors import ModelFileError, VideoError
+from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, learn_vocabulary
+from gmil.video.decoding import Frame
+from gmil.video.histograms import frame_histograms
+from gmil.video.vocabulary import DescriptorSample
+
+ENGINE = resolve("auto", 1)
+ONE_SCALE = Hog3DSettings(scales_in_space=1, scales_in_time=1)
+
+
+def as_frames(pictures):
+    return (Frame(gray, i / 25) for i, gray in enumerate(pictures))
+
+
+@pytest.fixture
+def vocabulary():
+    settings = IndexSettings(descriptor=ONE_SCALE, n_words=5, window=7)
+    return learn_vocabulary([np.concatenate([d.values for d in hog3d(moving_frames(), ONE_SCALE)])], settings)
+
+
+def slow_histograms(pictures, vocabulary):
+    """Count the words of all descriptors in the window of every frame."""
+    parts = list(hog3d(pictures, vocabulary.settings.descriptor))
+    around = vocabulary.settings.window // 2
+    rows = []
+    for frame in range(len(pictures)):
+        counts = np.zeros(len(vocabulary.words))
+        for part in parts:
+            if abs(int(part.frame + 0.5) - frame) <= around:
+                for values in part.values:
+                    counts[((values - vocabulary.words) ** 2).sum(axis=1).argmin()] += 1
+        rows.append(counts / max(counts.sum(), 1))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("scales_in_time", [1, 2])
+def test_histograms_are_those_of_counting_by_hand(vocabulary, scales_in_time):
+    descriptor = Hog3DSettings(scales_in_space=1, scales_in_time=scales_in_time)
+    settings = IndexSettings(descriptor=descriptor, n_words=5, window=7)
+    vocabulary = Vocabulary(vocabulary.words, vocabulary.spread, settings)
+    pictures = moving_frames(30, seed=1)
+    found = list(frame_histograms(as_frames(pictures), [vocabulary], ENGINE))
+    assert [row.frame for row in found] == list(range(30))
+    assert [row.time for row in found] == [i / 25 for i in range(30)]
+    np.testing.assert_allclose([row.histograms[0] for row in found], slow_histograms(pictures, vocabulary), atol=1e-6)
+
+
+def test_several_vocabularies_share_one_look_at_the_video(vocabulary):
+    other = Vocabulary(vocabulary.words[::-1].copy(), vocabulary.spread, vocabulary.settings)
+    for row in frame_histograms(as_frames(moving_frames(30, seed=2)), [vocabulary, other], ENGINE):
+        np.testing.assert_array_equal(row.histograms[0], row.histograms[1][::-1])
+
+
+def test_every_so_many_frames_and_flat_frames():
+    settings = IndexSettings(descriptor=ONE_SCALE, n_words=2, every=4)
+    words = Vocabulary(np.eye(2, 960, dtype=np.float32), 1.0, settings)
+    found = list(frame_histograms(as_frames([np.full((48, 64), 7, np.uint8)] * 30), [words], ENGINE))
+    assert [row.frame for row in found] == list(range(0, 30, 4))
+    assert not np.any([row.histograms for row in found])
+
+
+def test_soft_assignment_shares_a_descriptor_out(vocabulary):
+    values = next(iter(hog3d(moving_frames(seed=3), ONE_SCALE))).values
+    soft = IndexSettings(descriptor=ONE_SCALE, n_words=5, assignment="soft", neighbours=2)
+    found = Vocabulary(vocabulary.words, 0.5, soft).histogram(values[:1], ENGINE)
+    squares = ((values[0] - vocabulary.words) ** 2).sum(axis=1)
+    nearest = np.argsort(squares)[:2]
+    weights = np.exp(-squares[nearest] / (2 * 0.5))
+    expected = np.zeros(5)
+    expected[nearest] = weights / weights.sum()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    on_a_word = Vocabulary(vocabulary.words, 0.0, soft).histogram(vocabulary.words[:1], ENGINE)
+    np.testing.assert_allclose(on_a_word, [1, 0, 0, 0, 0])
+
+
+def test_a_vocabulary_is_what_was_saved(vocabulary, tmp_path):
+    vocabulary.save(tmp_path / "words.safetensors")
+    again = Vocabulary.load(tmp_path / "words.safetensors")
+    np.testing.assert_array_equal(again.words, vocabulary.words)
+    assert (again.spread, again.settings, again.digest) == (vocabulary.spread, vocabulary.settings, vocabulary.digest)
+
+
+def test_a_model_is_no_vocabulary(tmp_path):
+    from gmil import GMIL
+
+    GMIL(random_state=0).fit(np.random.default_rng(0).normal(size=(10, 3, 2)), np.arange(10) % 2).save(tmp_path / "m")
+    with pytest.raises(ModelFileError, match="holds a GMIL, and not a video vocabulary"):
+        Vocabulary.load(tmp_path / "m")
+
+
+def test_too_few_descriptors_are_said():
+    with pytest.raises(VideoError, match=r"100 words cannot be learned from 7 descriptors. Ask for fewer"):
+        learn_vocabulary([np.zeros((7, 960))], IndexSettings(n_words=100))
+
+
+def test_a_sample_is_uniform_over_the_stream():
+    """Every tenth of the stream is drawn as often as any other."""
+    counts = np.zeros(10)
+    for seed in range(40):
+        sample = DescriptorSample(50, 1, np.random.default_rng(seed))
+        for block in np.array_split(np.arange(1000.0)[:, None], 37):
+            sample.add(block)
+        assert sample.values.shape == (50, 1)
+        assert len(np.unique(sample.values)) == 50
+        counts += np.histogram(sample.values, bins=10, range=(0, 1000))[0]
+    assert np.abs(counts / counts.sum() - 0.1).max() < 0.03
+
+
+def test_memory_does_not_grow_with_the_length_of_a_video(vocabulary):
+    """Five times the frames, the same peak."""
+    pictures = moving_frames(20)
+
+    def peak(n_frames):
+        stream = (Frame(pictures[i % 20], i / 25) for i in range(n_frames))
+        tracemalloc.start()
+        for _ in frame_histograms(stream, [vocabulary], ENGINE):
+            pass
+        high = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return high
+
+    peak(600)  # what is imported and cached on the way
+    assert peak(600) < 1.05 * peak(120)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_words": 0}, "n_words must be at least 1, got 0"),
+        ({"assignment": "fuzzy"}, r"assignment must be one of \['hard', 'soft'\], got 'fuzzy'"),
+        ({"rate": 0}, "rate must be a number of frames per second above 0, got 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(VideoError, match=message):
+        IndexSettings(**wrong)
