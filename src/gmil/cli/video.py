@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
-from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, seeded
+from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, parse_setting, seeded
 from gmil.errors import VideoError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gmil.video import Detection
+    from gmil.video import Detection, Hog3DSettings
     from gmil.video.labels import LabelledVideos
 
 
@@ -55,6 +56,7 @@ def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("-o", "--output", required=True, metavar="PARQUET", help="Where to write the frames.")
 @click.option("--vocabulary", metavar="FILE", help="Words to use again, as index wrote them beside its output.")
 @click.option("--words", default=1000, show_default=True, help="Size of the vocabulary.")
+@click.option("--descriptor", multiple=True, metavar="NAME=VALUE", help="A setting of HOG3D, such as half=True.")
 @click.option("--assignment", type=click.Choice(["hard", "soft"]), default="hard", show_default=True)
 @click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
 @click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
@@ -72,6 +74,7 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
 
     with clear_errors():
         options["n_words"] = options.pop("words")
+        options["descriptor"] = _descriptor(options["descriptor"])
         words = None if vocabulary is None else Vocabulary.load(vocabulary)
         stages: dict[str, Progress] = {}
 
@@ -86,6 +89,18 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
         how = "learned" if result.learned else "used again"
         say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
         _end_with(result.failures)
+
+
+def _descriptor(settings: tuple[str, ...]) -> Hog3DSettings:
+    from gmil.video import Hog3DSettings
+
+    given = dict(parse_setting(text) for text in settings)
+    known = [field.name for field in dataclasses.fields(Hog3DSettings)]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        msg = f"HOG3D has no setting {unknown[0]!r}; its settings are {', '.join(known)}."
+        raise VideoError(msg)
+    return Hog3DSettings(**given)
 
 
 def _end_with(failures: dict[str, str]) -> None:
