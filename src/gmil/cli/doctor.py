@@ -25,6 +25,7 @@ _PACKAGES = (
     "skops",
     "pandas",
     "polars",
+    "av",
 )
 
 
