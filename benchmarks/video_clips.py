@@ -117,7 +117,7 @@ def _disc(motion: str, first: int, last: int, generator: np.random.Generator) ->
         y = HEIGHT - 10 - generator.uniform(-0.3, 0.1) * way
     elif motion == "dash":
         x = (WIDTH - way) / 2 if direction < np.pi else (WIDTH + way) / 2
-    return _Disc(motion, first, last, x, y, generator.uniform(13, 18), _texture(generator, 1.8), direction, speed)
+    return _Disc(motion, first, last, x, y, generator.uniform(17, 23), _texture(generator, 1.8), direction, speed)
 
 
 def draw_clip(clip: Clip, seed: int) -> list[np.ndarray]:
@@ -125,7 +125,7 @@ def draw_clip(clip: Clip, seed: int) -> list[np.ndarray]:
     generator = np.random.default_rng([seed, int(clip.name[4:7])])
     ground = np.clip(_texture(generator, 3.0) * 0.4 + 76, 0, 255)
     discs = [_disc(event, first, last, generator) for event, first, last in clip.events]
-    for _ in range(int(generator.integers(4, 7))):
+    for _ in range(int(generator.integers(2, 5))):
         length = int(generator.integers(20, N_FRAMES))
         first = int(generator.integers(-10, N_FRAMES - length + 10))
         discs.append(_disc(str(generator.choice(CLUTTER)), first, first + length, generator))

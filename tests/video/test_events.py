@@ -375,6 +375,7 @@ def test_segments_are_where_scores_are_high():
     found = segments(scores, times)
     assert [(round(s.start, 6), round(s.end, 6), s.score) for s in found] == [(1.2, 1.4, 3.0), (0.4, 0.8, 2.0)]
     assert segments(np.zeros(50), times)[0][:2] == (0.0, 2.0)
+    assert segments(scores + 1.5, times) == [(0.0, 2.0, 4.5)]  # no moment speaks against it
     assert segments(np.zeros(1), times[:1])[0].start == 0
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
 import pytest
-from tests.video.conftest import moving_frames
+from tests.video.conftest import encode, moving_frames
 
 from gmil.engine import resolve
 from gmil.errors import ModelFileError, VideoError
@@ -132,6 +134,32 @@ def test_memory_does_not_grow_with_the_length_of_a_video(vocabulary):
 
     peak(600)  # what is imported and cached on the way
     assert peak(600) < 1.05 * peak(120)
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from gmil.video import Vocabulary
+from gmil.video.cache import Work
+words = Vocabulary.load(sys.argv[1])
+Path(sys.argv[3]).mkdir()
+Work(Path(sys.argv[3]), words.settings).histograms(sys.argv[2], [words])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_a_long_file_takes_no_more_memory_than_a_short_one(vocabulary, tmp_path):
+    """Decoding, descriptors, words and writing together, in a process of their own: 500 and 5000 frames."""
+    vocabulary.save(tmp_path / "words")
+    pictures = moving_frames(50)
+    peaks = []
+    for n_frames in (500, 5000):
+        video = encode(tmp_path / f"{n_frames}.mp4", [pictures[i % 50] for i in range(n_frames)], codec="mpeg4")
+        arguments = [str(part) for part in (tmp_path / "words", video, tmp_path / f"work{n_frames}")]
+        done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout))
+    assert peaks[1] < peaks[0] + 6_000  # kilobytes; the grey frames of the longer file are 14 000 more
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,13 @@ def _known_info(path: Path) -> list[str]:
     """Return which of frame and time a Parquet file has as columns: they are no features."""
     if path.suffix != ".parquet" or not path.exists():
         return []
-    names = tables.read_parquet(path).column_names
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(path).names
+    except (pa.ArrowException, OSError):
+        return []  # reading it says what is wrong
     return [name for name in ("frame", "time") if name in names]
 
 

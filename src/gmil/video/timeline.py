@@ -60,8 +60,8 @@ def _stretches(instances: Floats, first: Integers, last: Integers) -> Iterator[B
 def segments(scores: Floats, times: Floats) -> list[Segment]:
     """Return the stretches of time in which scores are high, the surest first.
 
-    High is above the threshold that parts the scores best into two groups (Otsu): a video that has the event has both
-    kinds of time. Scores that do not differ are one stretch, the whole video.
+    High is above the threshold that parts the scores best into two groups (Otsu): most videos that have the event have
+    both kinds of time. Where no moment speaks against the event, or the scores do not differ, it is the whole video.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
     """
     step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
     found = []
-    for first, last in _runs(scores > _threshold(scores)):
+    for first, last in _runs(scores > _threshold(scores)) if scores.min() <= 0 else []:
         found.append(Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max())))
     if not found:
         found = [Segment(float(times[0]), float(times[-1]) + step, float(scores.max()))]
