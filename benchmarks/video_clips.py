@@ -1,7 +1,8 @@
 """Short clips of motion: five events hidden in clutter of other motion, each at a known time.
 
-Every clip shows textured discs over a textured ground. Some of them come and go and drift, rise or sway: that is the
-clutter. An event is one disc that falls, dashes sideways, spins, grows from inside, or shakes.
+Every clip shows discs with a pattern over a textured ground. Some come and go and drift, rise, sway, turn slowly or
+shrink into themselves: that is the clutter. An event is one disc that falls, dashes sideways, spins, grows from inside
+or shakes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EVENTS = ("fall", "dash", "spin", "grow", "shake")
-CLUTTER = ("drift", "rise", "sway", "turn")
+CLUTTER = ("drift", "rise", "sway", "turn", "shrink")
 WIDTH, HEIGHT, N_FRAMES, RATE = 128, 96, 75, 25
 _TEXTURE = 64
 
@@ -73,7 +74,7 @@ class _Disc:
     def state(self, frame: int) -> tuple[float, float, float]:
         """Return the place and angle at a frame."""
         t = frame - self.first
-        x, y, angle = self.x, self.y, 0.0
+        x, y, angle = self.x, self.y, self.direction
         if self.motion in ("drift", "rise", "fall", "dash"):
             heading = {"rise": -np.pi / 2, "fall": np.pi / 2, "dash": 0.0 if self.direction < np.pi else np.pi}
             way = heading.get(self.motion, self.direction)
@@ -83,26 +84,34 @@ class _Disc:
         elif self.motion == "shake":
             x += 4 * np.sin(2 * np.pi * t / 6)
         elif self.motion in ("spin", "turn"):
-            angle = self.speed * t * (1 if self.direction < np.pi else -1)
+            angle += self.speed * t * (1 if self.direction < np.pi else -1)
         return x, y, angle
 
     def paint_at(self, v: np.ndarray, u: np.ndarray, frame: int, angle: float) -> np.ndarray:
         """Return the grey levels at places around the centre."""
-        if self.motion != "grow":
+        if self.motion not in ("grow", "shrink"):
             cos, sin = np.cos(angle), np.sin(angle)
             return _sample(self.texture, cos * v - sin * u, sin * v + cos * u)
-        # The texture streams outwards, on and on: its rows are circles, farther apart the larger they are.
-        depth = 18 * np.log(np.hypot(u, v) + 2) - self.speed * (frame - self.first)
+        # The texture streams outwards or inwards, on and on: its rows are circles, farther apart the larger they are.
+        way = self.speed * (frame - self.first) * (1 if self.motion == "grow" else -1)
+        depth = 18 * np.log(np.hypot(u, v) + 2) - way
         return _sample(self.texture, depth, np.arctan2(v, u) * _TEXTURE / (2 * np.pi))
 
 
 _SPEEDS = {"drift": (0.3, 1.2), "rise": (2.5, 3.5), "fall": (2.5, 3.5), "dash": (3.0, 4.0), "sway": (0, 0)}
-_SPEEDS |= {"shake": (0, 0), "spin": (0.22, 0.3), "turn": (0.02, 0.06), "grow": (3.0, 4.0)}
+_SPEEDS |= {"shake": (0, 0), "spin": (0.2, 0.26), "turn": (0.02, 0.06), "grow": (3.0, 4.0), "shrink": (1.0, 2.0)}
 
 
 def _texture(generator: np.random.Generator, smooth: float) -> np.ndarray:
     noise = gaussian_filter(generator.normal(size=(_TEXTURE, _TEXTURE)), smooth, mode="wrap")
     return 128 + 45 * noise / noise.std()
+
+
+def _plaid(generator: np.random.Generator) -> np.ndarray:
+    """Return two crossed gratings and some noise: the look of every disc, so that only motion tells events apart."""
+    rows, columns = 2 * np.pi * generator.integers(5, 8) * np.mgrid[:_TEXTURE, :_TEXTURE] / _TEXTURE
+    phases = generator.uniform(0, 2 * np.pi, size=2)
+    return 128 + 40 * (np.sin(rows + phases[0]) + np.sin(columns + phases[1])) + 0.25 * (_texture(generator, 1.8) - 128)
 
 
 def _disc(motion: str, first: int, last: int, generator: np.random.Generator) -> _Disc:
@@ -117,7 +126,7 @@ def _disc(motion: str, first: int, last: int, generator: np.random.Generator) ->
         y = HEIGHT - 10 - generator.uniform(-0.3, 0.1) * way
     elif motion == "dash":
         x = (WIDTH - way) / 2 if direction < np.pi else (WIDTH + way) / 2
-    return _Disc(motion, first, last, x, y, generator.uniform(17, 23), _texture(generator, 1.8), direction, speed)
+    return _Disc(motion, first, last, x, y, generator.uniform(17, 23), _plaid(generator), direction, speed)
 
 
 def draw_clip(clip: Clip, seed: int) -> list[np.ndarray]:

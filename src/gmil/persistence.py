@@ -191,14 +191,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     if "parts" in document and "model" not in document:
         msg = f"{path} holds a {document['parts'].get('kind')}, and not one model."
         raise ModelFileError(msg)
-    with _clear_damage(path):
+    with clear_damage(path):
         return _decode_model(document["model"], tensors)
 
 
 def load_parts(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Read what `save_parts` wrote; a file of another kind is refused."""
     document, tensors = _read(path)
-    with _clear_damage(path):
+    with clear_damage(path):
         parts = document.get("parts") or {}
         if parts.get("kind") != kind:
             msg = f"{path} holds a {parts.get('kind') or document['model']['class']}, and not a {kind}."
@@ -207,7 +207,8 @@ def load_parts(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _clear_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+def clear_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what a damaged file raises while its parts are put together into one clear error."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:

@@ -101,6 +101,17 @@ def test_a_model_is_no_vocabulary(tmp_path):
         Vocabulary.load(tmp_path / "m")
 
 
+def test_a_vocabulary_is_no_model_and_a_damaged_one_is_said(vocabulary, tmp_path):
+    from gmil import load, persistence
+
+    vocabulary.save(tmp_path / "words")
+    with pytest.raises(ModelFileError, match="holds a video vocabulary, and not one model"):
+        load(tmp_path / "words")
+    persistence.save_parts({"kind": "video vocabulary", "words": vocabulary.words}, tmp_path / "half")
+    with pytest.raises(ModelFileError, match=r"half is damaged: .*'spread'"):
+        Vocabulary.load(tmp_path / "half")
+
+
 def test_too_few_descriptors_are_said():
     with pytest.raises(VideoError, match=r"100 words cannot be learned from 7 descriptors. Ask for fewer"):
         learn_vocabulary([np.zeros((7, 960))], IndexSettings(n_words=100))

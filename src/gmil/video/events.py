@@ -190,5 +190,6 @@ class EventDetectors:
         path : path
         """
         parts = persistence.load_parts(path, KIND)
-        vocabulary = None if parts["vocabulary"] is None else Vocabulary.from_parts(parts["vocabulary"])
-        return cls(parts["events"], parts["models"], vocabulary, parts["stretch"])
+        with persistence.clear_damage(path):
+            vocabulary = None if parts["vocabulary"] is None else Vocabulary.from_parts(parts["vocabulary"])
+            return cls(parts["events"], parts["models"], vocabulary, parts["stretch"])

@@ -94,7 +94,8 @@ class Vocabulary:
         ----------
         path : path
         """
-        return cls.from_parts(persistence.load_parts(path, KIND))
+        with persistence.clear_damage(path):
+            return cls.from_parts(persistence.load_parts(path, KIND))
 
 
 def learn_vocabulary(samples: Sequence[Floats], settings: IndexSettings, *, n_jobs: int | None = None) -> Vocabulary:
