@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> None:
         n_words=arguments.words,
         assignment=arguments.assignment,
         sample_per_video=200,
-        sample_size=20_000,
+        sample_size=36_000,
         max_iter=20,
     )
     start = time.perf_counter()
@@ -60,7 +60,7 @@ def main(arguments: argparse.Namespace) -> None:
     seconds["words of all folds"] = time.perf_counter() - start
     start = time.perf_counter()
     result = cross_validate_events(
-        data, bags_of, folds, estimator=WeightedGMIL(), vocabulary=words, seed=arguments.seed
+        data, bags_of, folds, estimator=WeightedGMIL(), vocabulary=words, balanced=True, seed=arguments.seed
     )
     seconds["ten folds of detectors and time lines"] = time.perf_counter() - start
     report(result.measures(data), words, seconds, arguments, folder)
@@ -93,7 +93,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", required=True, help="folder for clips, features and results")
     parser.add_argument("--seed", type=int, default=7, help="seed of clips, folds and methods")
-    parser.add_argument("--words", type=int, default=300)
+    parser.add_argument("--words", type=int, default=1000)
     parser.add_argument("--assignment", choices=["hard", "soft"], default="hard")
     parser.add_argument("--full", action="store_true", help="tell light on dark from dark on light")
     parser.add_argument("--vocabulary", choices=["folds", "shared"], default="folds")

@@ -247,6 +247,18 @@ def test_folds_need_the_videos_and_say_so(folder, tmp_path):
     assert "--vocabulary shared" in result.stderr
 
 
+def test_balanced_detectors_take_the_rarity_of_events_out(folder):
+    data = match_labels(read_features(folder / "frames.parquet"), read_event_labels(folder / "labels.csv"))
+    y = np.array([[0], [1], [0], [0], [0], [1], [0], [0]])
+    plain = EventDetectors.fit(data.bags, y, ["event"])
+    balanced = EventDetectors.fit(data.bags, y, ["event"], balanced=True)
+    np.testing.assert_allclose(balanced.decide(data.bags), plain.decide(data.bags) + np.log(6 / 2))
+    expected = 1 / (1 + np.exp(-balanced.decide(data.bags)))
+    np.testing.assert_allclose(balanced.probabilities(data.bags), expected)
+    with pytest.raises(VideoError, match="balanced is for WeightedGMIL"):
+        EventDetectors.fit(data.bags, y, ["event"], estimator=gmil.GMIL(), balanced=True)
+
+
 # ------------------------------------------------------------------ features from elsewhere
 
 

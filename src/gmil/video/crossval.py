@@ -123,6 +123,7 @@ def cross_validate_events(
     estimator: BaseEstimator | None = None,
     vocabulary: str = "none",
     stretch: float = STRETCH,
+    balanced: bool = False,
     time_lines: bool = True,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -142,6 +143,8 @@ def cross_validate_events(
         What to say about the vocabulary.
     stretch : float
         Seconds of video that are judged together on a time line.
+    balanced : bool
+        As in `EventDetectors.fit`.
     time_lines : bool
         Whether to make the time lines of the test videos.
     seed : int
@@ -158,7 +161,8 @@ def cross_validate_events(
         bags, test = bags_of_folds(fold), folds == fold
         model = _seeded(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
-        detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, estimator=model, stretch=stretch)
+        options = {"estimator": model, "stretch": stretch, "balanced": balanced}
+        detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, **options)
         fitted = time.perf_counter()
         decisions[test] = detectors.decide(bags[test])
         seconds[:, fold] = fitted - started, time.perf_counter() - fitted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,12 +70,15 @@ class EventDetectors:
         None where the features come from elsewhere.
     stretch : float
         Seconds of video that are judged together on a time line.
+    shifts : list of float
+        What is added to the decisions about every event.
     """
 
     events: list[str]
     models: list[Any]
     vocabulary: Vocabulary | None = None
     stretch: float = STRETCH
+    shifts: list[float] = field(default_factory=list)
 
     @classmethod
     def fit(
@@ -87,6 +90,7 @@ class EventDetectors:
         estimator: BaseEstimator | None = None,
         vocabulary: Vocabulary | None = None,
         stretch: float = STRETCH,
+        balanced: bool = False,
     ) -> EventDetectors:
         """Train detectors.
 
@@ -100,13 +104,22 @@ class EventDetectors:
             `WeightedGMIL` by default, which sees all events on one embedding; any other is fitted for every event.
         vocabulary : Vocabulary, optional
         stretch : float
+        balanced : bool
+            Decide as if every event happened in half of the videos: rare events are found more often, at the price of
+            more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
+            videos are subtracted.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
+        if balanced and not isinstance(estimator, WeightedGMIL):
+            msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
+            raise VideoError(msg)
         if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and len(events) > 1:
             models = [clone(estimator).fit(bags, y)]
         else:
             models = [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
-        return cls(list(events), models, vocabulary, stretch)
+        shares = np.asarray(y).mean(axis=0)
+        shifts = np.log(1 - shares) - np.log(shares) if balanced else np.zeros(len(shares))
+        return cls(list(events), models, vocabulary, stretch, shifts.tolist())
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -116,7 +129,7 @@ class EventDetectors:
         bags : Bags
         """
         decisions = [np.asarray(model.decision_function(bags)) for model in self.models]
-        return np.column_stack(decisions)
+        return np.column_stack(decisions) + np.asarray(self.shifts)
 
     def probabilities(self, bags: Bags) -> Floats:
         """Return how sure it is that every video shows every event, (n_bags, n_events).
@@ -127,8 +140,8 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        if len(self.models) < len(self.events):
-            return np.asarray(self.models[0].predict_proba(bags))
+        if isinstance(self.models[0], WeightedGMIL):  # its decisions are log-odds
+            return np.asarray(expit(self.decide(bags)))
         columns = [
             model.predict_proba(bags)[:, 1] if hasattr(model, "predict_proba") else expit(model.decision_function(bags))
             for model in self.models
@@ -178,8 +191,8 @@ class EventDetectors:
         path : path
         """
         vocabulary = None if self.vocabulary is None else self.vocabulary.as_parts()
-        parts = {"kind": KIND, "events": self.events, "models": self.models, "stretch": self.stretch}
-        persistence.save_parts({**parts, "vocabulary": vocabulary}, path)
+        parts = {"kind": KIND, "events": self.events, "models": self.models, "shifts": self.shifts}
+        persistence.save_parts({**parts, "stretch": self.stretch, "vocabulary": vocabulary}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
@@ -192,4 +205,4 @@ class EventDetectors:
         parts = persistence.load_parts(path, KIND)
         with persistence.clear_damage(path):
             vocabulary = None if parts["vocabulary"] is None else Vocabulary.from_parts(parts["vocabulary"])
-            return cls(parts["events"], parts["models"], vocabulary, parts["stretch"])
+            return cls(parts["events"], parts["models"], vocabulary, parts["stretch"], parts["shifts"])
