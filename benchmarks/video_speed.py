@@ -47,7 +47,7 @@ def main(seconds: int, n_words: int) -> None:
         path = Path(folder) / "video.webm"
         write_video(path, frames)
         took = best_of(3, lambda: sum(1 for _ in read_frames(path)))
-        print(f"decoding (VP8): {took / seconds:.3f}")
+        print(f"decoding (VP9): {took / seconds:.3f}")
         for name, settings in {
             "20 directions": Hog3DSettings(),
             "10 directions (half)": Hog3DSettings(half=True),
