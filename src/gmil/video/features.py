@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
+from gmil.bag_files import read_arrays
 from gmil.bags import Bags
 from gmil.datasets import read
-from gmil.datasets.formats import npz
 from gmil.errors import BagValidationError, FormatError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _one_video(path: Path) -> dict[str, Any]:
         matrix, _ = tables.feature_matrix(table, None, reserved=set(extra))
         return {"features": matrix, **{name: tables.values(table.column(name)) for name in extra}}
     if path.suffix == ".npz":
-        arrays = npz.read_arrays(path)
+        arrays = read_arrays(path)
         extra = [name for name in ("frame", "time") if name in arrays]
         return {"features": _matrix(arrays, path), **{name: arrays[name] for name in extra}}
     return {"features": _matrix({"features": _load_npy(path)}, path)}
