@@ -10,7 +10,13 @@ import click
 
 from gmil.cli.console import FAILED, clear_errors, say
 from gmil.cli.paper import paper, table1
+from gmil.errors import DatasetError
 from gmil.experiments import load_spec, spec_names
+from gmil.experiments.events import UCF, load_videos
+from gmil.experiments.events import methods as methods_of_videos
+
+_OF_VIDEOS = ("table3", "figure9")
+_QUICK_MINUTES = 1.0
 
 
 @click.command("all", params=list(table1.params))
@@ -29,6 +35,21 @@ def everything(context: click.Context, /, **options: Any) -> None:
             sys.exit(FAILED)
 
 
+def _why_no_videos() -> str | None:
+    try:
+        load_videos(UCF)
+    except DatasetError as error:
+        return str(error)
+    return None
+
+
+def _methods_of(name: str) -> set[str]:
+    if name not in spec_names():
+        return set(methods_of_videos())
+    spec = load_spec(name)
+    return {m.name for m in spec.methods} | {s.method for s in spec.sweeps}
+
+
 def _turn(name: str) -> tuple[bool, str]:
     return not name.startswith("table"), name
 
@@ -36,18 +57,23 @@ def _turn(name: str) -> tuple[bool, str]:
 def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> bool:
     """Run one of the other commands, with the methods that it has; tell whether it ended well."""
     command = paper.commands[name]
+    if name in _OF_VIDEOS and (reason := _why_no_videos()) is not None:
+        say(f"{name} is left out: {reason}")
+        return True
     methods = options["methods"]
-    if methods is not None and name in spec_names():
-        spec = load_spec(name)
-        known = {m.name for m in spec.methods} | {s.method for s in spec.sweeps}
+    if methods is not None:
+        known = _methods_of(name)
         methods = ",".join(m for m in (text.strip() for text in methods.split(",")) if m in known)
         if not methods:
             say(f"{name} has none of the methods and is left out.")
             return True
     say(f"gmil paper {name}")
+    given = {**options, "methods": methods, "chosen": methods}
+    if options["quick"]:
+        given["minutes"] = _QUICK_MINUTES
     taken = {parameter.name for parameter in command.params}
     try:
-        context.invoke(command, **{k: v for k, v in {**options, "methods": methods}.items() if k in taken})
+        context.invoke(command, **{k: v for k, v in given.items() if k in taken})
     except SystemExit as end:
         if end.code != FAILED:
             raise
