@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
 from gmil.classifiers.settings import make_generator
-from gmil.engine import resolve
+from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.rivals.bag_kernels import median_gamma
 from gmil.rivals.gp_evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
@@ -128,7 +128,7 @@ class GPMIL(BinaryClassifier):
         "scale": [StrOptions(set(SCALINGS)), None],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
-        "backend": [StrOptions({"auto", "numpy", "native"})],
+        "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],
     }
 
