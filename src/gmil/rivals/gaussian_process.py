@@ -70,7 +70,7 @@ class GPMIL(BinaryClassifier):
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
-    backend : {"auto", "numpy", "native"}, default="auto"
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of k-means.
     random_state : int, RandomState instance or None, default=None
         Seed of the inducing points, of the sample and of the instances that speak for the median.
