@@ -312,7 +312,7 @@ def test_one_class_against_all_others(data):
         assert binary.average_precision() == pytest.approx(np.mean(precisions))
     with pytest.raises(ValueError, match=r"recall is for two classes. Call result.one_vs_rest"):
         result.recall()
-    with pytest.raises(ValueError, match=r"label=7 is none of \[0, 1, 2\]"):
+    with pytest.raises(ValueError, match=r"must be one of \[0, 1, 2\], got 7"):
         result.one_vs_rest(7)
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from gmil.bags import Bags
 from gmil.base import all_estimators
 from gmil.classifiers import GMIL, GMILCV, DensityRatio, Explanation, WeightedGMIL
+from gmil.cv_result import CVResult
 from gmil.datasets import (
     fetch_elephant,
     fetch_fox,
@@ -29,7 +30,7 @@ from gmil.errors import (
     ModelFileError,
 )
 from gmil.experiments.trust import DataCheck, Finding, check_data
-from gmil.model_selection import CVResult, cross_validate
+from gmil.model_selection import cross_validate
 from gmil.persistence import load
 from gmil.preprocessing import PerInstance
 from gmil.reporting import Report, report

@@ -24,11 +24,13 @@ from gmil.cli.inputs import (
 )
 from gmil.errors import BagValidationError
 from gmil.experiments import published_accuracy
-from gmil.model_selection import CVResult, cross_validate
+from gmil.model_selection import cross_validate
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+
+    from gmil.cv_result import CVResult
 
 
 @click.command()

@@ -15,13 +15,14 @@ from gmil.experiments.fingerprints import canonical_json
 from gmil.experiments.store import table_of
 from gmil.experiments.tuning import Choice, Tuned
 from gmil.folds import estimator_seed
-from gmil.model_selection import CVResult, cross_validate
+from gmil.model_selection import cross_validate
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
     from gmil.bags import Bags
+    from gmil.cv_result import CVResult
     from gmil.experiments.jobs import Job
 
 _LONGEST_REASON = 400

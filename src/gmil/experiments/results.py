@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.cv_result import CVResult
 from gmil.errors import SpecificationError
-from gmil.model_selection import CVResult
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
+from gmil.cv_result import CVResult
 from gmil.experiments import environment
 from gmil.experiments.events import LABELS, MED11, UCF, Videos, methods, why_not_in_memory
 from gmil.experiments.fingerprints import canonical_json, code_fingerprint
 from gmil.experiments.published import published
 from gmil.files import replacing
 from gmil.folds import fold_numbers
-from gmil.model_selection import CVResult, cross_validate
+from gmil.model_selection import cross_validate
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:

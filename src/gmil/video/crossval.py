@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.classifiers import WeightedGMIL
+from gmil.cv_result import CVResult
 from gmil.errors import VideoError, listed
 from gmil.folds import estimator_seed, fold_numbers
-from gmil.model_selection import CVResult
 from gmil.video.batches import for_each_video
 from gmil.video.cache import Work
 from gmil.video.events import STRETCH, EventDetectors
