@@ -185,3 +185,32 @@ def test_importing_gmil_imports_no_heavy_library():
     assert by_us == []
     # scikit-learn itself loads these where they are installed.
     assert set(loaded) <= {"narwhals", "pandas", "pyarrow", "rich"}
+
+
+def run_python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+LOADED = "import json, sys, gmil; {}; print(json.dumps([name for name in sys.modules if name.startswith('gmil.')]))"
+
+
+def test_rivals_and_reports_are_imported_when_they_are_asked_for():
+    late = ("gmil.rivals", "gmil.experiments", "gmil.reporting")
+    assert not [name for name in run_python(LOADED.format("gmil.GMIL")) if name.startswith(late)]
+    assert "gmil.rivals" in run_python(LOADED.format("gmil.MILES"))
+    assert "gmil.reporting" in run_python(LOADED.format("gmil.reporting"))
+
+
+def test_a_file_with_a_rival_can_be_loaded_first_of_all(tmp_path, gaussian_bags):
+    path = tmp_path / "model.gmil"
+    gmil.SingleInstance().fit(*gaussian_bags()).save(path)
+    code = f"import gmil, json; print(json.dumps(type(gmil.load({str(path)!r})).__name__))"
+    assert run_python(code) == "SingleInstance"
+
+
+def test_the_late_names_are_those_of_their_modules():
+    assert set(gmil._RIVALS) == set(gmil.rivals.__all__)
+    assert set(gmil.__all__) <= set(dir(gmil))
+    with pytest.raises(AttributeError, match="has no attribute 'missing'"):
+        gmil.missing  # noqa: B018

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from gmil.bags import Bags
 from gmil.base import all_estimators
@@ -29,23 +31,44 @@ from gmil.errors import (
     GmilError,
     ModelFileError,
 )
-from gmil.experiments.trust import DataCheck, Finding, check_data
 from gmil.model_selection import cross_validate
-from gmil.persistence import load
+from gmil.persistence import load, register_late
 from gmil.preprocessing import PerInstance
-from gmil.reporting import Report, report
-from gmil.rivals import *  # noqa: F403  one list of names, kept where the classes are
-from gmil.rivals import __all__ as _rivals
 from gmil.scale import LazyBags
+
+if TYPE_CHECKING:
+    from gmil.experiments.trust import DataCheck, Finding, check_data
+    from gmil.reporting import Report, report
+    from gmil.rivals import *  # noqa: F403
 
 try:
     __version__ = version("gmil")
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "unknown"
 
+_RIVALS = (
+    "APR",
+    "EMDD",
+    "GPMIL",
+    "MICA",
+    "MICRF",
+    "MILES",
+    "PPMM",
+    "AnnealedSVM",
+    "BagStatistics",
+    "CitationKNN",
+    "DiverseDensity",
+    "FisherVectorClassifier",
+    "GraphKernelSVM",
+    "InstanceSVM",
+    "MILEnsemble",
+    "SetKernelSVM",
+    "SingleInstance",
+    "VLADClassifier",
+    "WitnessSVM",
+)
+
 __all__ = [
-    "GMIL",
-    "GMILCV",
     "BackendUnavailableError",
     "BagValidationError",
     "Bags",
@@ -56,6 +79,8 @@ __all__ = [
     "Explanation",
     "Finding",
     "FormatError",
+    "GMIL",
+    "GMILCV",
     "GmilError",
     "LazyBags",
     "ModelFileError",
@@ -78,5 +103,32 @@ __all__ = [
     "report",
     "scan",
     "write",
-    *_rivals,
+    *_RIVALS,
 ]
+
+# Many users need none of these, and they would double the time that `import gmil` takes.
+_LATE_MODULES = ("experiments", "reporting", "rivals")
+_LATE_NAMES = {
+    "DataCheck": "gmil.experiments.trust",
+    "Finding": "gmil.experiments.trust",
+    "check_data": "gmil.experiments.trust",
+    "Report": "gmil.reporting",
+    "report": "gmil.reporting",
+    **dict.fromkeys(_RIVALS, "gmil.rivals"),
+}
+register_late("gmil.rivals")
+
+
+def __getattr__(name: str) -> Any:
+    """Import what was put off when it is asked for."""
+    if name in _LATE_MODULES:
+        return import_module(f"gmil.{name}")
+    if name not in _LATE_NAMES:
+        msg = f"module 'gmil' has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(_LATE_NAMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE_MODULES, *_LATE_NAMES})

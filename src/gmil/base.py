@@ -65,6 +65,7 @@ def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
 
 def methods() -> dict[str, Any]:
     """Return what makes each classifier, a class or a class with preset parameters, by its name on the command line."""
+    persistence.import_late_modules()
     return dict(_methods)
 
 

@@ -11,6 +11,7 @@ import contextlib
 import json
 import numbers
 import re
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 
 _classes: dict[str, type[BaseEstimator]] = {}
+_late_modules: list[str] = []
 # A NumPy type is data; skops leaves it to us to say so, and SimpleImputer holds one.
 _TRUSTED = ["numpy.dtype"]
 _FITTED_NAME = re.compile(r"[a-z][a-z0-9_]*_")
@@ -36,13 +38,25 @@ EstimatorClass = TypeVar("EstimatorClass", bound=type[BaseEstimator])
 
 
 def register_class(cls: EstimatorClass) -> EstimatorClass:
-    """Let a class be saved and loaded under its name; loading looks names up and imports nothing."""
+    """Let a class be saved and loaded under its name; loading looks names up and imports nothing that a file names."""
     _classes[cls.__name__] = cls
     return cls
 
 
+def register_late(module: str) -> None:
+    """Let a module of gmil, which registers classes, be imported when the classes are looked up for the first time."""
+    _late_modules.append(module)
+
+
+def import_late_modules() -> None:
+    """Import the modules that `register_late` put off."""
+    for module in _late_modules:
+        import_module(module)
+
+
 def registered_classes() -> dict[str, type[BaseEstimator]]:
     """Return every class that can be saved, by name."""
+    import_late_modules()
     return dict(_classes)
 
 
@@ -86,7 +100,8 @@ def _gmil_version() -> str:
 def _encode_model(model: BaseEstimator, prefix: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
     name = type(model).__name__
     if _classes.get(name) is not type(model):
-        msg = f"{name} cannot be saved: it is not one of gmil's estimators, {listed(sorted(_classes), most=40)}."
+        known = sorted(registered_classes())
+        msg = f"{name} cannot be saved: it is not one of gmil's estimators, {listed(known, most=40)}."
         raise ModelFileError(msg)
     parameters = {
         key: _encode(value, f"{prefix}param.{key}", f"the parameter {key!r} of {name}", tensors)
@@ -250,10 +265,11 @@ def _check_version(document: dict[str, Any], path: str | os.PathLike[str]) -> No
 
 def _decode_model(entry: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]]) -> BaseEstimator:
     name = entry["class"]
-    if name not in _classes:
+    classes = _classes if name in _classes else registered_classes()
+    if name not in classes:
         msg = f"The file holds a {name!r}, which this gmil does not know. Install a newer gmil."
         raise ModelFileError(msg)
-    model = _classes[name]()
+    model = classes[name]()
     known = model.get_params(deep=False)
     unknown = [key for key in entry["params"] if key not in known]
     if unknown:

@@ -163,13 +163,17 @@ class _Batch:
         key = (*asked, parameters.sample_size, parameters.clustering, parameters.pos_label, init)
         if key not in self._sizes:
             model = GMIL(*asked, **{name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")})
-            positive = self.positive(parameters)
-            n_instances = (self.training @ self.bags.sizes).tolist()
-            self._sizes[key] = [
-                model._codebook_size(n, self.bags.n_features, positive[inside])
-                for n, inside in zip(n_instances, self.training, strict=True)
-            ]
+            self._sizes[key] = self._sizes_under(model, self.positive(parameters))
         return self._sizes[key]
+
+    def _sizes_under(self, model: GMIL, positive: Booleans) -> list[CodebookSize]:
+        n_instances = (self.training @ self.bags.sizes).tolist()
+        if "auto" not in {model.n_clusters, model.n_positive, model.n_negative}:  # the smallest fold must have room
+            return [model._codebook_size(min(n_instances), self.bags.n_features, positive)] * len(self.jobs)
+        return [
+            model._codebook_size(n, self.bags.n_features, positive[inside])
+            for n, inside in zip(n_instances, self.training, strict=True)
+        ]
 
     def groups(self) -> list[_Group]:
         """Put together jobs and settings that share clusters, in pieces of bounded memory."""
@@ -192,7 +196,8 @@ class _Batch:
         by_jobs: dict[Any, list[Sweep]] = defaultdict(list)
         for setting in group.settings:
             parameters = self.parameters[setting]
-            sizes = [self.sizes(parameters)[job] for job in group.jobs]
+            of_jobs = self.sizes(parameters)
+            sizes = [of_jobs[job] for job in group.jobs]
             for size in set(sizes):
                 places = tuple(i for i, found in enumerate(sizes) if found == size)
                 by_jobs[parameters.pos_label, places].append(Sweep(setting, parameters, size))
@@ -280,8 +285,11 @@ class _Batch:
         )
         histograms, minima = self._reduce(found.labels, found.sq_distances, backend)
         self._measure_close_bags_again(minima, found.labels, members, instances, float(gram.diagonal().max()))
-        nearest = np.take_along_axis(found.sq_distances, found.labels[..., None], axis=-1)[..., 0]
-        return FoldClusters(histograms, minima, _spreads(found.labels, nearest, members, group.n_clusters))
+        spreads = _spreads(found.labels, found.sq_distances, members) if self._needs_spreads(group) else None
+        return FoldClusters(histograms, minima, spreads)
+
+    def _needs_spreads(self, group: _Group) -> bool:
+        return any(self.parameters[setting].threshold == "variance" for setting in group.settings)
 
     def _reduce(self, labels: Integers, squares: Floats, backend: Backend) -> tuple[Integers, Floats]:
         """Take labels and distances of instances to bags, all jobs in one call."""
@@ -358,8 +366,10 @@ def _clustering_key(parameters: SimpleNamespace) -> str:
     return repr([(name, value) for name, value in sorted(vars(parameters).items()) if name not in behind])
 
 
-def _spreads(labels: Integers, nearest: Floats, members: Booleans, n_clusters: int) -> Floats:
+def _spreads(labels: Integers, squares: Floats, members: Booleans) -> Floats:
     """Return the squared distances of training instances to their centre, summed over clusters."""
+    n_clusters = squares.shape[-1]
+    nearest = np.take_along_axis(squares, labels[..., None], axis=-1)[..., 0]
     rows = labels + n_clusters * np.arange(len(labels))[:, None]
     sums: Any = np.bincount(rows[members], weights=nearest[members], minlength=len(labels) * n_clusters)
     return sums.reshape(len(labels), n_clusters)

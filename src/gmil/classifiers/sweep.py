@@ -26,13 +26,14 @@ class FoldClusters(NamedTuple):
 
     histograms: Integers  # (n_jobs, n_bags, n_clusters)
     sq_minima: Floats  # (n_jobs, n_bags, n_clusters): squared distance of the nearest instance
-    spreads: Floats  # (n_jobs, n_clusters): squared distances of training instances to their centre, summed
+    spreads: Floats | None  # (n_jobs, n_clusters): squared distances of training instances to their centre, summed
     votes: Floats | None = None  # (n_jobs, n_bags, n_clusters), counted in place of the histograms
 
     def of_jobs(self, places: list[int]) -> FoldClusters:
         """Return the clusterings of some of the jobs."""
+        spreads = None if self.spreads is None else self.spreads[places]
         votes = None if self.votes is None else self.votes[places]
-        return FoldClusters(self.histograms[places], self.sq_minima[places], self.spreads[places], votes)
+        return FoldClusters(self.histograms[places], self.sq_minima[places], spreads, votes)
 
     @classmethod
     def of_tables(cls, jobs: Sequence[BagTables], training: Booleans) -> FoldClusters:
@@ -47,11 +48,12 @@ class FoldClusters(NamedTuple):
     @classmethod
     def stacked(cls, jobs: Sequence[FoldClusters]) -> FoldClusters:
         """Put together the clusterings of single jobs, whose arrays lack the first axis."""
+        spreads = [job.spreads for job in jobs if job.spreads is not None]
         votes = [job.votes for job in jobs if job.votes is not None]
         return cls(
             np.stack([job.histograms for job in jobs]),
             np.stack([job.sq_minima for job in jobs]),
-            np.stack([job.spreads for job in jobs]),
+            np.stack(spreads) if spreads else None,
             np.stack(votes) if votes else None,
         )
 
@@ -153,5 +155,6 @@ def _thresholds(
 
 def _spread(clusters: FoldClusters, job: int, bins: Integers, inside: Booleans) -> float:
     """Return the root mean square distance of training instances in some bins to their centres."""
+    assert clusters.spreads is not None, "spreads are measured where a setting asks for them"
     n_members = clusters.histograms[job][inside][:, bins].sum()
     return float(np.sqrt(clusters.spreads[job, bins].sum() / n_members)) if n_members else 0.0
