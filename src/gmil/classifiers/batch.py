@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils._param_validation import validate_parameter_constraints
 
 from gmil.classifiers.device import can_cluster_on_device, resident_bags
 from gmil.classifiers.gmil import GMIL
@@ -134,6 +135,7 @@ class _Batch:
     ) -> None:
         self.bags, self.jobs, self.n_jobs = bags, jobs, n_jobs
         self.parameters = checked_parameters(estimator, settings)
+        self.varied = {name for setting in settings for name in setting}
         self.classes, self.labels = np.unique(strata(y), return_inverse=True)
         self.indicator = y > 0 if is_indicator(y) else None
         self.training = np.array([job.training for job in jobs])  # (n_jobs, n_bags)
@@ -166,20 +168,25 @@ class _Batch:
             self._sizes[key] = self._sizes_under(model, self.positive(parameters))
         return self._sizes[key]
 
+    @cached_property
+    def _training_sizes(self) -> list[int]:
+        """How many instances train every job."""
+        n_instances: list[int] = (self.training @ self.bags.sizes).tolist()
+        return n_instances
+
     def _sizes_under(self, model: GMIL, positive: Booleans) -> list[CodebookSize]:
-        n_instances = (self.training @ self.bags.sizes).tolist()
         if "auto" not in {model.n_clusters, model.n_positive, model.n_negative}:  # the smallest fold must have room
-            return [model._codebook_size(min(n_instances), self.bags.n_features, positive)] * len(self.jobs)
+            return [model._codebook_size(min(self._training_sizes), self.bags.n_features, positive)] * len(self.jobs)
         return [
             model._codebook_size(n, self.bags.n_features, positive[inside])
-            for n, inside in zip(n_instances, self.training, strict=True)
+            for n, inside in zip(self._training_sizes, self.training, strict=True)
         ]
 
     def groups(self) -> list[_Group]:
         """Put together jobs and settings that share clusters, in pieces of bounded memory."""
         by_key: dict[Any, list[int]] = defaultdict(list)
         for i, parameters in enumerate(self.parameters):
-            by_key[_clustering_key(parameters)].append(i)
+            by_key[_clustering_key(parameters, self.varied)].append(i)
         groups = []
         for settings in by_key.values():
             by_size: dict[int, list[int]] = defaultdict(list)
@@ -197,13 +204,11 @@ class _Batch:
         for setting in group.settings:
             parameters = self.parameters[setting]
             of_jobs = self.sizes(parameters)
-            sizes = [of_jobs[job] for job in group.jobs]
-            for size in set(sizes):
-                places = tuple(i for i, found in enumerate(sizes) if found == size)
-                by_jobs[parameters.pos_label, places].append(Sweep(setting, parameters, size))
-        for (_, places), settings in by_jobs.items():
-            jobs = [group.jobs[i] for i in places]
-            some = clusters if len(places) == len(group.jobs) else clusters.of_jobs(list(places))
+            for size, alike in _places([of_jobs[job] for job in group.jobs]).items():
+                by_jobs[parameters.pos_label, alike].append(Sweep(setting, parameters, size))
+        for (_, alike), settings in by_jobs.items():
+            jobs = [group.jobs[i] for i in alike]
+            some = clusters if len(jobs) == len(group.jobs) else clusters.of_jobs(list(alike))
             positive = self.positive(settings[0].parameters)
             for setting, decisions in sweep_decisions(some, positive, self.training[jobs], settings):
                 receive(setting, jobs, decisions)
@@ -351,19 +356,26 @@ def checked_parameters(estimator: GMIL, settings: Sequence[Mapping[str, Any]]) -
     """Return all parameters of every setting; each value is checked once."""
     estimator._validate_params()
     base = estimator.get_params(deep=False)
-    checked: set[tuple[str, str]] = set()
-    for setting in settings:
-        new = {name: value for name, value in setting.items() if (name, repr(value)) not in checked}
-        if new:
-            estimator.__class__().set_params(**new)._validate_params()
-            checked.update((name, repr(value)) for name, value in new.items())
+    values = {(name, repr(value)): value for setting in settings for name, value in setting.items()}
+    for (name, _), value in values.items():
+        if name not in base:
+            estimator.__class__().set_params(**{name: value})  # refuses it, and says what there is
+        constraints = {name: estimator._parameter_constraints[name]}
+        validate_parameter_constraints(constraints, {name: value}, caller_name=type(estimator).__name__)
     return [SimpleNamespace(**{**base, **setting}) for setting in settings]
 
 
-def _clustering_key(parameters: SimpleNamespace) -> str:
+def _clustering_key(parameters: SimpleNamespace, varied: set[str]) -> str:
     """Return what tells two clusterings apart; smooth counts are made with the clusters, hard ones behind them."""
     behind = set(_BEHIND_THE_CLUSTERS) - ({"counting"} if parameters.density == "gaussian" else set())
-    return repr([(name, value) for name, value in sorted(vars(parameters).items()) if name not in behind])
+    return repr([getattr(parameters, name) for name in sorted(varied - behind)])
+
+
+def _places(sizes: list[CodebookSize]) -> dict[CodebookSize, tuple[int, ...]]:
+    """Return every size with its places in the list; most often there is one size."""
+    if sizes.count(sizes[0]) == len(sizes):
+        return {sizes[0]: tuple(range(len(sizes)))}
+    return {size: tuple(i for i, found in enumerate(sizes) if found == size) for size in set(sizes)}
 
 
 def _spreads(labels: Integers, squares: Floats, members: Booleans) -> Floats:

@@ -79,16 +79,20 @@ def choose_codebook_size(
             "Ask for fewer clusters, or raise sample_size if there are more instances."
         )
         raise BagValidationError(msg)
-    mostly_negative = 1 - positive.mean() > 0.6
-    automatic = max(1, round(n_clusters / 16 if mostly_negative else n_clusters / 5))
-    n_positive = _at_most("n_positive", n_positive, automatic, n_clusters)
-    automatic = 3 * n_positive if mostly_negative else n_positive
-    return CodebookSize(n_clusters, n_positive, _at_most("n_negative", n_negative, automatic, n_clusters))
+    if isinstance(n_positive, str):
+        share = n_clusters / 16 if _mostly_negative(positive) else n_clusters / 5
+        n_positive = min(max(1, round(share)), n_clusters)
+    n_positive = _at_most("n_positive", n_positive, n_clusters)
+    if isinstance(n_negative, str):
+        n_negative = min(3 * n_positive if _mostly_negative(positive) else n_positive, n_clusters)
+    return CodebookSize(n_clusters, n_positive, _at_most("n_negative", n_negative, n_clusters))
 
 
-def _at_most(name: str, asked: int | str, automatic: int, n_clusters: int) -> int:
-    if isinstance(asked, str):
-        return min(automatic, n_clusters)
+def _mostly_negative(positive: Booleans) -> bool:
+    return bool(1 - positive.mean() > 0.6)
+
+
+def _at_most(name: str, asked: int, n_clusters: int) -> int:
     if asked > n_clusters:
         msg = f"{name}={asked} is above the number of clusters, {n_clusters}. Ask for fewer, or raise n_clusters."
         raise BagValidationError(msg)

@@ -184,19 +184,17 @@ class GMILCV(BagClassifier):
         places = [(row, fold) for row in folds for fold in range(row.max() + 1)]
         jobs = [Job(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
         tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
+        truth = y if len(self.classes_) > 2 else y == self.classes_[self._class_order()[1]]
         hits = np.zeros(len(settings))
 
         def count(setting: int, some: list[int], decisions: Floats) -> None:
-            hits[setting] += (self._are_right(decisions, y) & tested[some]).sum()
+            several = decisions.shape[1] > 1
+            found = self.classes_[decisions.argmax(axis=1)] if several else decisions[:, 0] > 0
+            inside = tested if len(some) == len(tested) else tested[some]
+            hits[setting] += np.count_nonzero((found == truth) & inside)
 
         batch_decisions(base, settings, bags, y, jobs, count, n_jobs=self.n_jobs)
         return hits / tested.sum()
-
-    def _are_right(self, decisions: Floats, y: Any) -> Any:
-        """Tell which decisions, (n_jobs, n_problems, n_bags), are right, (n_jobs, n_bags)."""
-        if decisions.shape[1] > 1:
-            return self.classes_[decisions.argmax(axis=1)] == y
-        return (decisions[:, 0] > 0) == (y == self.classes_[self._class_order()[1]])
 
     def decision_function(self, X: Any) -> Floats:
         """Return decisions of the best setting, as `gmil.GMIL.decision_function` does.
