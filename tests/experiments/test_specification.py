@@ -10,6 +10,7 @@ from gmil import base
 from gmil.errors import SpecificationError
 from gmil.experiments import Protocol, load_spec, parse_spec, published, spec_names
 from gmil.experiments.grids import expand_grid, settings_of
+from gmil.experiments.jobs import known_methods, make_estimator
 
 
 @pytest.mark.parametrize("name", spec_names())
@@ -49,6 +50,12 @@ def test_table2_lists_every_method_that_the_paper_times():
         (("method", 0), "per_dataset", {"tiger": {}}, "gmil names the data set 'tiger', which is not in datasets"),
         ((), "method", [{"label": "x"}], "method .: the key 'name' is missing"),
         ((), "method", [{"name": "x"}, {"name": "x"}], "the method 'x' is there 2 times"),
+        (
+            (),
+            "method",
+            [{"name": "x", "label": "A"}, {"name": "y", "label": "A"}],
+            "the method 'A' is there 2 times. The labels must differ",
+        ),
         ((), "method", ["gmil"], r"every method must be a table, \[\[method\]\], got 'gmil'"),
         ((), "quick", {"folds": 0}, "folds in the protocol must be"),
         ((), "generated", {"other": {}}, r"\[generated\] names the data set 'other'"),
@@ -131,3 +138,19 @@ def test_a_method_without_grid_is_refused_by_name():
 
 def test_the_first_name_of_a_grid_varies_slowest():
     assert [tuple(s.values()) for s in expand_grid([{"a": [1, 2], "b": [3, 4]}])] == [(1, 3), (1, 4), (2, 3), (2, 4)]
+
+
+def test_a_method_may_stand_in_a_table_under_several_labels(toy_document):
+    toy_document["method"].append({"name": "gmil", "label": "GMIL, small", "params": {"n_clusters": 3}})
+    spec = parse_spec(toy_document, "toy")
+    assert [m.label for m in spec.first_entries()] == ["GMIL", "Nothing"]
+    assert [m.label for m in spec.restricted(["gmil"]).methods] == ["GMIL", "GMIL, small"]
+
+
+@pytest.mark.parametrize("name", ["table1", "table2"])
+def test_the_tables_measure_every_rival_of_the_paper_that_there_is(name):
+    entries = load_spec(name).methods
+    assert {m.name for m in entries} >= {"mi-svm-instance", "mi-svm-witness", "mica", "annealed-svm", "ppmm", "gp-mil"}
+    assert all(m.name in known_methods() for m in entries)
+    for entry in entries:
+        make_estimator(entry.name, entry.params)  # parameters that there are not are refused

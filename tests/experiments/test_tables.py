@@ -141,6 +141,36 @@ def test_a_failed_cell_has_its_reason_and_no_figure(tmp_path, toy_document):
     assert plot_tables.draw_table1(summary, tmp_path / "t")
 
 
+def test_entries_of_one_method_are_told_apart_by_their_labels(toy_document, tmp_path):
+    shared = {"name": "gmil", "columns": ["paper"]}
+    toy_document["method"] = [
+        {**shared, "label": "GMIL", "params": {"n_clusters": 6}},
+        {**shared, "label": "two centres", "params": {"n_clusters": 2, "n_positive": 1}},
+    ]
+    spec = parse_spec(toy_document, "toy")
+    results = run(spec, output=tmp_path)
+    first, second = (row for row in table1.summarize(results)["rows"] if row["column"] == "paper")
+    assert (first["label"], second["label"]) == ("GMIL", "two centres")
+    for row in (first, second):
+        assert row["cells"]["easy"]["accuracy"] == results.accuracy("easy", "gmil", "paper", row["label"])
+    assert not set(first["cells"]["easy"]["jobs"]) & set(second["cells"]["easy"]["jobs"])
+    assert first["cells"]["easy"]["against_gmil"] is None
+    assert second["cells"]["easy"]["against_gmil"]["difference"] == pytest.approx(
+        second["cells"]["easy"]["accuracy"] - first["cells"]["easy"]["accuracy"]
+    )
+    timings = measure(spec, output=tmp_path)
+    rows = table2.summarize(spec, timings)["rows"]
+    assert [row["cells"]["hard"]["rounds"] for row in rows] == [3, 3]
+    assert rows[0]["cells"]["hard"]["seconds"] == timings.median("hard", "gmil", "paper", "GMIL")
+    assert rows[0]["cells"]["hard"]["seconds"] != rows[1]["cells"]["hard"]["seconds"]
+
+
+def test_published_figures_stand_with_the_first_entry_of_a_method():
+    spec = load_spec("table1")
+    rows = list(table1._published_rows(spec, spec.datasets))
+    assert [row["label"] for row in rows if row["method"] == "annealed-svm"] == ["MI-SVM + DA"]
+
+
 @pytest.fixture
 def timed_document(toy_document):
     toy_document["protocol"] = {"folds": 3, "repeats": 2}

@@ -78,7 +78,7 @@ def comparison_spec(
             "Every class needs at least 2 bags to be compared on, but one has a single bag. Add bags, or leave it out."
         )
         raise SpecificationError(msg)
-    labels = {entry.name: entry.label for entry in load_spec("table1").methods}
+    labels = {entry.name: entry.label for entry in load_spec("table1").first_entries()}
     known = known_methods()
     entries = []
     for name in methods:

@@ -78,8 +78,8 @@ def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
         title=document.get("title", name),
         datasets=_texts(document["datasets"], f"datasets in {name}"),
         optional_datasets=_texts(document.get("optional_datasets", []), f"optional_datasets in {name}"),
-        methods=tuple(_method(entry, name) for entry in _tables(document, "method", name)),
-        sweeps=tuple(_sweep(entry, name) for entry in _tables(document, "sweep", name)),
+        methods=tuple(_method(entry, name) for entry in _tables(document, "method", name, "label")),
+        sweeps=tuple(_sweep(entry, name) for entry in _tables(document, "sweep", name, "name")),
         controls=document.get("controls", False),
         protocol=Protocol(**protocol),
         quick=dict(quick),
@@ -164,16 +164,17 @@ def _check(table: Any, known: set[str], where: str, required: tuple[str, ...] = 
             raise SpecificationError(msg)
 
 
-def _tables(document: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+def _tables(document: Mapping[str, Any], key: str, where: str, unique: str) -> list[dict[str, Any]]:
+    """Return the tables of a list, which differ in what is called ``unique`` (where there is none, the name)."""
     entries: list[Any] = document.get(key, [])
     for entry in entries:
         if not isinstance(entry, dict):
             msg = f"{where}: every {key} must be a table, [[{key}]], got {entry!r}."
             raise SpecificationError(msg)
-    names = [entry.get("name") for entry in entries]
+    names = [entry.get(unique, entry.get("name")) for entry in entries]
     for name in names:
         if names.count(name) > 1:
-            msg = f"{where}: the {key} {name!r} is there {names.count(name)} times. Names must differ."
+            msg = f"{where}: the {key} {name!r} is there {names.count(name)} times. The {unique}s must differ."
             raise SpecificationError(msg)
     return entries
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Results:
     """Everything that an experiment measured, one row per fold.
 
-    A *cell* is what one number of a table stands for: one method in one column on one data set (and, in a
-    sweep, one label), over all repeats. A cell with a failed repeat has no accuracy: leaving failures out would
-    flatter the method.
+    A *cell* is what one number of a table stands for: one method in one column on one data set (and, where that has
+    several, as in a sweep, one label), over all repeats. A cell with a failed repeat has no accuracy: leaving
+    failures out would flatter the method.
 
     Attributes
     ----------
@@ -98,10 +98,10 @@ class Results:
         found = self.cross_validation(dataset, method, column, label)
         return None if found is None else float(found.accuracy())
 
-    def tune_seconds(self, dataset: str, method: str, column: str) -> float | None:
+    def tune_seconds(self, dataset: str, method: str, column: str, label: str | None = None) -> float | None:
         """Return the seconds that choosing took in a whole k-fold, the median over repeats, None if not tuned."""
         by_repeat: dict[int, float] = {}
-        for row in self.rows(dataset, method, column):
+        for row in self.rows(dataset, method, column, label):
             if row["tune_seconds"] is not None:
                 by_repeat[row["repeat"]] = by_repeat.get(row["repeat"], 0.0) + row["tune_seconds"]
         return float(np.median(list(by_repeat.values()))) if by_repeat else None

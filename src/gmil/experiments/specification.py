@@ -70,7 +70,7 @@ class MethodEntry:
     name : str
         As on the command line; a method that gmil does not have is no error, it has published figures only.
     label : str
-        As printed.
+        As printed. Entries are told apart by it: a method may stand in a table several times, with other parameters.
     columns : tuple of str
         Which of "paper" and "tuned" to measure.
     from_paper : bool
@@ -190,6 +190,13 @@ class Spec:
             sweeps=tuple(dataclasses.replace(s, repeats=None) for s in self.sweeps),
             protocol=dataclasses.replace(self.protocol, repeats=repeats, tuned_repeats=tuned),
         )
+
+    def first_entries(self) -> tuple[MethodEntry, ...]:
+        """Return the first entry of every method, which is the one that its published figures belong to."""
+        found: dict[str, MethodEntry] = {}
+        for entry in self.methods:
+            found.setdefault(entry.name, entry)
+        return tuple(found.values())
 
     def restricted(self, methods: Collection[str]) -> Spec:
         """Return the same with some of its methods; a name that it does not have is refused."""

@@ -37,9 +37,9 @@ def summarize(results: Results) -> dict[str, Any]:
     """
     spec = results.spec
     rows = list(_measured_rows(results)) + list(_published_rows(spec, results.datasets))
-    order = {entry.name: i for i, entry in enumerate(spec.methods)}
+    order = {entry.label: i for i, entry in enumerate(spec.methods)}
     columns = list(COLUMN_TITLES)
-    rows.sort(key=lambda row: (order.get(row["method"], len(order)), columns.index(row["column"])))
+    rows.sort(key=lambda row: (order.get(row["label"], len(order)), columns.index(row["column"])))
     _add_ranks(rows, results.datasets)
     return {
         "experiment": spec.name,
@@ -58,42 +58,44 @@ def summarize(results: Results) -> dict[str, Any]:
 def _measured_rows(results: Results) -> Iterator[dict[str, Any]]:
     for entry in results.spec.methods:
         for column in entry.columns:
-            cells = {d: _cell(results, d, entry.name, column) for d in results.datasets}
+            cells = {d: _cell(results, d, entry.name, column, entry.label) for d in results.datasets}
             if any(cells.values()):
-                tuning = [results.tune_seconds(d, entry.name, column) for d in results.datasets]
+                tuning = [results.tune_seconds(d, entry.name, column, entry.label) for d in results.datasets]
                 row = _row(entry.name, entry.label, column, {d: c for d, c in cells.items() if c}, results.datasets)
                 default = column == "paper" and not entry.has_paper_setting
                 title = "default setting" if default else row["title"]
                 yield {**row, "title": title, "tune_seconds": _total(tuning)}
     for name, (label, _) in CONTROLS.items():
-        found = {d: _cell(results, d, name, "paper") for d in results.datasets}
+        found = {d: _cell(results, d, name, "paper", label) for d in results.datasets}
         if all(found.values()):
             yield _row(name, label, "control", {d: c for d, c in found.items() if c}, results.datasets)
 
 
-def _cell(results: Results, dataset: str, method: str, column: str) -> dict[str, Any] | None:
-    jobs = results.jobs(dataset, method, column)
+def _cell(results: Results, dataset: str, method: str, column: str, label: str) -> dict[str, Any] | None:
+    case = (dataset, method, column, label)
+    jobs = results.jobs(*case)
     if not jobs:
         return None
-    found = results.cross_validation(dataset, method, column)
+    found = results.cross_validation(*case)
     if found is None:
-        return {"accuracy": None, "failure": results.failure(dataset, method, column), "jobs": jobs}
+        return {"accuracy": None, "failure": results.failure(*case), "jobs": jobs}
     return {
         "accuracy": found.accuracy(),
         "interval": list(found.accuracy_interval()),
         "spread": found.accuracy_std(),
         "repeats": len(found.folds),
-        "against_gmil": _against_reference(results, dataset, method, column),
+        "against_gmil": _against_reference(results, *case),
         "jobs": jobs,
     }
 
 
-def _against_reference(results: Results, dataset: str, method: str, column: str) -> dict[str, Any] | None:
+def _against_reference(results: Results, dataset: str, method: str, column: str, label: str) -> dict[str, Any] | None:
     """Return how a cell compares with GMIL in the same column, over the repeats that both have."""
-    if method == REFERENCE:
+    reference = next((entry.label for entry in results.spec.methods if entry.name == REFERENCE), None)
+    if label == reference:
         return None
-    ours = results.fold_accuracies(dataset, REFERENCE, column)
-    theirs = results.fold_accuracies(dataset, method, column)
+    ours = results.fold_accuracies(dataset, REFERENCE, column, reference)
+    theirs = results.fold_accuracies(dataset, method, column, label)
     if ours is None or theirs is None:
         return None
     common = min(len(ours), len(theirs))
@@ -101,7 +103,7 @@ def _against_reference(results: Results, dataset: str, method: str, column: str)
 
 
 def _published_rows(spec: Spec, datasets: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for entry in spec.methods:
+    for entry in spec.first_entries():
         source = next((row for row in published()["accuracy"] if row["method"] == entry.name), None)
         if source is None:
             continue
@@ -145,7 +147,7 @@ def _add_ranks(rows: list[dict[str, Any]], datasets: Sequence[str]) -> None:
 
 def _findings(rows: list[dict[str, Any]], datasets: Sequence[str]) -> list[str]:
     """Return what must be said beside the table, from the figures in it."""
-    by_column = {row["column"]: row for row in rows if row["method"] == REFERENCE}
+    by_column = {row["column"]: row for row in reversed(rows) if row["method"] == REFERENCE}
     majority = next((row for row in rows if row["method"] == "majority"), None)
     ours, printed = by_column.get("paper"), by_column.get("printed")
     notes = []

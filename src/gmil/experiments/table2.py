@@ -26,7 +26,8 @@ def summarize(spec: Spec, timings: Timings) -> dict[str, Any]:
     A cell has the median CPU ``seconds`` over rounds, their least and largest, ``clock_seconds``, ``ratio`` to GMIL
     measured at the same time, and what the paper printed: ``published`` seconds, ``published_ratio``, ``gave_up``.
     """
-    rows = [_row(entry, timings) for entry in spec.methods]
+    with_print = spec.first_entries()
+    rows = [_row(entry, timings, has_print=entry in with_print) for entry in spec.methods]
     _add_ratios(rows)
     _add_ranks(rows, timings.datasets)
     return {
@@ -45,22 +46,23 @@ def summarize(spec: Spec, timings: Timings) -> dict[str, Any]:
     }
 
 
-def _row(entry: MethodEntry, timings: Timings) -> dict[str, Any]:
-    cells = {dataset: _cell(entry.name, dataset, timings) for dataset in timings.datasets}
+def _row(entry: MethodEntry, timings: Timings, *, has_print: bool) -> dict[str, Any]:
+    cells = {}
+    for dataset in timings.datasets:
+        printed = published_seconds(entry.name, dataset) if has_print else None
+        cells[dataset] = _cell((dataset, entry.name, "paper", entry.label), timings, printed)
     return {"method": entry.name, "label": entry.label, "cells": cells, "average_rank": None}
 
 
-def _cell(method: str, dataset: str, timings: Timings) -> dict[str, Any]:
-    rounds = timings.seconds(dataset, method, "paper")
-    clock = timings.clock_seconds(dataset, method, "paper")
-    printed = published_seconds(method, dataset)
+def _cell(case: tuple[str, str, str, str], timings: Timings, printed: tuple[float, bool] | None) -> dict[str, Any]:
+    rounds, clock = timings.seconds(*case), timings.clock_seconds(*case)
     return {
-        "seconds": timings.median(dataset, method, "paper"),
+        "seconds": timings.median(*case),
         "least": min(rounds, default=None),
         "largest": max(rounds, default=None),
         "clock_seconds": float(np.median(clock)) if clock else None,
         "rounds": len(rounds),
-        "failure": timings.failure(dataset, method, "paper"),
+        "failure": timings.failure(*case),
         "published": None if printed is None else printed[0],
         "gave_up": False if printed is None else printed[1],
     }

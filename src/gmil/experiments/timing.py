@@ -91,9 +91,9 @@ class Timings:
         found = self.seconds(dataset, method, column, label)
         return float(np.median(found)) if found else None
 
-    def failure(self, dataset: str, method: str, column: str) -> str | None:
+    def failure(self, dataset: str, method: str, column: str, label: str | None = None) -> str | None:
         """Return why a case failed, or None."""
-        reasons = [row["reason"] for row in self._of(dataset, method, column, None) if row["status"] == "failed"]
+        reasons = [row["reason"] for row in self._of(dataset, method, column, label) if row["status"] == "failed"]
         return reasons[0] if reasons else None
 
     def _of(self, dataset: str, method: str, column: str, label: str | None) -> Iterator[dict[str, Any]]:

@@ -32,11 +32,11 @@ def has_seconds(found: dict[str, Any]) -> bool:
 def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
     """Return accuracies with intervals, and beside each measured one the published figure and the difference."""
     datasets = found["datasets"]
-    printed = {(row["method"], d): cell["accuracy"] for row in found["rows"] if row["column"] == "printed"
+    printed = {(row["label"], d): cell["accuracy"] for row in found["rows"] if row["column"] == "printed"
                for d, cell in row["cells"].items()}  # fmt: skip
     rows = []
     for row in found["rows"]:
-        cells = [_accuracy_cell(row, d, printed.get((row["method"], d)), ledger) for d in datasets]
+        cells = [_accuracy_cell(row, d, printed.get((row["label"], d)), ledger) for d in datasets]
         mean = _NOTHING if row.get("mean") is None else Cell(_percent(row["mean"]))
         if any(cell is not _NOTHING for cell in cells):
             rows.append([Cell(row["label"], row["title"]), *cells, *([mean] if len(datasets) > 1 else [])])
@@ -159,7 +159,8 @@ def _seconds_cell(row: dict[str, Any], dataset: str, found: dict[str, Any], ledg
     if cell.get("seconds") is None:
         failed = cell.get("failure") is not None
         return Cell("failed" if failed else "–", note=note, tone="muted") if failed or note else _NOTHING
-    origin = ledger.timings(found["rows_file"], dataset, row["method"], "paper", seed=found["protocol"]["seed"])
+    case = (dataset, row["method"], "paper", row["label"])
+    origin = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
     source = None if origin is None else origin.key
     return Cell(seconds_text(cell["seconds"]), _ratio(cell.get("ratio")).strip(), note, source, "muted")
 
