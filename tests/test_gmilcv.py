@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,24 @@ def test_groups_stay_together_in_the_inner_folds(data, monkeypatch):
     GMILCV(GRID, random_state=0).fit(bags, y, groups=groups)
     for folds in seen:
         assert all(len(set(folds[groups == group])) == 1 for group in range(10))
+
+
+def test_few_groups_make_few_inner_folds(data):
+    bags, y = data
+    assert GMILCV(GRID, cv=5).fit(bags, y, groups=np.arange(50) % 3).best_score_ > 0.5
+    with pytest.raises(BagValidationError, match="groups must name at least 2 groups, but all bags are of one"):
+        GMILCV(GRID).fit(bags, y, groups=np.zeros(50))
+
+
+def test_inner_folds_that_train_without_a_class_do_not_count(data):
+    bags, y = data
+    groups = np.where(y == 1, 0, 1 + np.arange(50) % 4)  # the positive bags are one group: left out, none is known
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GMILCV(GRID, cv=5, random_state=0).fit(bags, y, groups=groups)
+    assert 0 < model.best_score_ <= 1
+    with pytest.raises(BagValidationError, match="groups leave a class out of every inner training fold"):
+        GMILCV(GRID, cv=5).fit(bags, y, groups=y)
 
 
 def test_the_automatic_grid_fits_the_data():

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, balanced_accuracy_score, roc_auc_score
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError, PerInstance, cross_validate, metrics
 from gmil.folds import estimator_seed, fold_numbers
+from gmil.scale import LazyBags
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +95,70 @@ def test_groups_stay_together(data):
     result = cross_validate(GMIL(5), bags, y, cv=5, groups=groups)
     for group in range(20):
         assert len(set(result.folds[0, groups == group])) == 1
+
+
+class Recording(GMIL):
+    """Keeps the groups of every fit, in all clones."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, groups=None):
+        self.seen.append(groups)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("wrapped", [lambda m: m, lambda m: make_pipeline(PerInstance(), m)], ids=["alone", "pipeline"])
+def test_an_estimator_is_told_the_groups_of_its_training_bags(data, wrapped):
+    bags, y = data
+    groups = np.array([f"patient {i % 12}" for i in range(60)])
+    Recording.seen.clear()
+    result = cross_validate(wrapped(Recording(5)), bags, y, cv=4, groups=groups.tolist())
+    assert len(Recording.seen) == 4
+    for fold, told in enumerate(Recording.seen):
+        assert told.tolist() == groups[result.folds[0] != fold].tolist()
+    Recording.seen.clear()
+    cross_validate(wrapped(Recording(5)), bags, y, cv=4)
+    assert Recording.seen == [None] * 4
+
+
+def test_a_single_training_group_is_not_passed_on(data):
+    bags, y = data
+    Recording.seen.clear()
+    cross_validate(Recording(5), bags, y, cv=2, groups=np.arange(60) % 2)
+    assert Recording.seen == [None, None]
+    cross_validate(gmil.GMILCV(), bags, y, cv=2, groups=np.arange(60) % 2)
+    cross_validate(gmil.WeightedGMIL(), bags, y, cv=2, groups=np.arange(60) % 2)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_choices_inside_leave_out_whole_groups(lazy):
+    """Bags of a patient share a mark that says nothing about other patients: without groups the mark wins."""
+    rng = np.random.default_rng(0)
+    n_patients, per_patient = 20, 4
+    groups = np.repeat(np.arange(n_patients), per_patient)
+    y = rng.permutation(np.arange(n_patients) % 2)[groups]
+    marks = rng.normal(size=(n_patients, 12))[groups] * 3
+    instances = np.repeat(marks, 2, axis=0) + rng.normal(0, 0.01, (160, 12))
+    bags = Bags(instances, np.arange(0, 161, 2))
+    given = LazyBags.from_array(instances, bags.offsets) if lazy else bags
+    result = cross_validate(gmil.WeightedGMIL(), given, y, cv=5, groups=groups)
+    untold = np.empty(len(y))
+    for fold in range(5):
+        training, test = result.folds[0] != fold, result.folds[0] == fold
+        model = gmil.WeightedGMIL(random_state=estimator_seed(0, 0, fold))
+        told = model.fit(given[training], y[training], groups=groups[training]).decision_function(given[test])
+        np.testing.assert_allclose(result.decisions[0, 0, test], told, atol=1e-9)
+        untold[test] = clone(model).fit(given[training], y[training]).decision_function(given[test])
+    # Chosen on bags of known patients, log-odds about new ones are surer than they may be.
+    assert log_loss(y, expit(untold)) > log_loss(y, expit(result.decisions[0, 0]))
+
+
+@pytest.mark.parametrize("groups", [[0, 1], np.zeros((60, 2))])
+def test_groups_of_other_bags_are_refused(data, groups):
+    bags, y = data
+    for cv in (3, [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]):
+        with pytest.raises(BagValidationError, match="groups must name the group of each of the 60 bags, got shape"):
+            cross_validate(GMIL(5), bags, y, cv=cv, groups=groups)
 
 
 def test_splitters(data):

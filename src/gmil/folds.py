@@ -1,4 +1,4 @@
-"""Which bag is tested in which fold, and the seed of every fit."""
+"""Which bag is tested in which fold, which bags belong together, and the seed of every fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import has_fit_parameter
 
 from gmil.errors import BagValidationError
 
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
     """Return the test fold of every bag, (n_bags,)."""
+    if groups is not None:
+        refuse_wrong_groups(groups, len(y))
     splitter = cv
     if isinstance(cv, (int, np.integer)):
         _check_fold_count(int(cv), y)
@@ -96,6 +101,38 @@ def training_folds_are_complete(y: NDArray[Any], folds: Integers) -> bool:
         if len(labels) < 2 or not all((rows != rows[:, :1]).any(axis=1).all() for rows in by_class):
             return False
     return True
+
+
+def refuse_wrong_groups(groups: Any, n_bags: int) -> None:
+    """Refuse groups that do not name one for every bag."""
+    if np.shape(groups) != (n_bags,):
+        msg = f"groups must name the group of each of the {n_bags} bags, got shape {np.shape(groups)}."
+        raise BagValidationError(msg)
+
+
+def takes_groups(model: Any) -> bool:
+    """Tell whether a model, or the last step of a pipeline, can be told in ``fit`` which bags belong together."""
+    return _groups_argument(model) is not None
+
+
+def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit a model; one that chooses on the training data, as ``GridSearchCV`` does, is told what belongs together.
+
+    A single group has nothing to be kept apart from, and is not passed on.
+    """
+    argument = None if groups is None else _groups_argument(model)
+    if argument is None or len(np.unique(groups)) < 2:
+        return model.fit(X, y)
+    return model.fit(X, y, **{argument: groups})
+
+
+def _groups_argument(model: Any) -> str | None:
+    prefix = ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        prefix += f"{name}__"
+    takes = has_fit_parameter(model, "groups") or isinstance(model, BaseSearchCV)
+    return f"{prefix}groups" if takes else None
 
 
 def _refuse_splitter(how_often: str, bag: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +17,15 @@ from gmil.classifiers.weighted import WeightedGMIL
 from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
 from gmil.finite import refuse_non_finite
-from gmil.folds import estimator_seed, fold_numbers, is_indicator, strata, training_folds_are_complete
+from gmil.folds import (
+    estimator_seed,
+    fit_with_groups,
+    fold_numbers,
+    is_indicator,
+    strata,
+    takes_groups,
+    training_folds_are_complete,
+)
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
@@ -58,7 +67,8 @@ def cross_validate(
     repeats : int, default=1
         How often to repeat, with other folds and other seeds.
     groups : array of shape (n_bags,), optional
-        Bags of one group (a patient, a site) stay in one fold.
+        Bags of one group (a patient, a site) stay in one fold. An estimator whose ``fit`` takes groups is given those
+        of its training bags, and so keeps them together where it chooses something.
     param_grid : dict or list of dicts, optional
         Parameters and their values; every combination is a setting, on the same folds and seeds.
     random_state : int, default=0
@@ -85,16 +95,17 @@ def cross_validate(
     bags = check_lazy_bags(bags) if isinstance(bags, LazyBags) else check_bags(bags, allow_nan=True)
     y = np.asarray(y)
     check_label_count(len(y), bags)
+    groups = None if groups is None else np.asarray(groups)
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     if can_batch(estimator, settings, y, folds):
         decide: Callable[..., None] = batch_decisions
     elif isinstance(bags, LazyBags) and type(estimator) is WeightedGMIL and training_folds_are_complete(y, folds):
-        decide = streamed_decisions
-    elif _can_share(estimator, settings, y, folds):
+        decide = streamed_decisions if groups is None else functools.partial(streamed_decisions, groups=groups)
+    elif (groups is None or not takes_groups(estimator)) and _can_share(estimator, settings, y, folds):
         decide = _shared_decisions
     else:
-        return _fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+        return _fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
     return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
 
 
@@ -115,6 +126,7 @@ def _fold_by_fold(
     random_state: int,
     n_jobs: int | None,
     progress: Callable[[int, int], None] | None,
+    groups: NDArray[Any] | None,
 ) -> CVResult:
     n_folds = int(folds.max()) + 1
     places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
@@ -125,7 +137,9 @@ def _fold_by_fold(
     decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
     seconds = np.zeros((2, len(settings), len(folds), n_folds))
     tasks = (
-        delayed(_run_fold)(estimator, settings[s], bags, y, folds[r] == f, estimator_seed(random_state, r, f), classes)
+        delayed(_run_fold)(
+            estimator, settings[s], bags, y, folds[r] == f, estimator_seed(random_state, r, f), classes, groups
+        )
         for s, r, f in places
     )
     positive_label = None
@@ -242,13 +256,15 @@ def _run_fold(
     test: NDArray[np.bool_],
     seed: int,
     classes: NDArray[Any],
+    groups: NDArray[Any] | None,
 ) -> _FoldResult:
     model = clone(estimator).set_params(**setting)
     seeds = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
     model.set_params(**seeds)
     training, held_out = bags[~test], bags[test]
+    training_groups = None if groups is None else groups[~test]
     start = time.perf_counter()
-    model.fit(training, y[~test])
+    fit_with_groups(model, training, y[~test], training_groups)
     fitted = time.perf_counter()
     predictions = model.predict(held_out)
     end = time.perf_counter()

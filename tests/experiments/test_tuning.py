@@ -13,7 +13,7 @@ from gmil import Bags, base
 from gmil.experiments import parse_spec, run
 from gmil.experiments.controls import BagSize, MajorityClass
 from gmil.experiments.tuning import Tuned
-from gmil.model_selection import fold_numbers
+from gmil.folds import estimator_seed, fold_numbers
 
 
 def test_the_majority_class_is_that_of_the_training_bags():
@@ -58,6 +58,27 @@ def test_the_most_accurate_setting_inside_is_chosen_and_ties_go_to_the_first(bag
     np.testing.assert_array_equal(model.decision_function(bags), alone.decision_function(bags))
     same = ({"n_clusters": 5}, {"n_clusters": 5, "max_iter": 300})
     assert Tuned(gmil.GMIL(random_state=1), same, inner_folds=3).fit(bags, y).best_params_ == same[0]
+
+
+def test_choosing_leaves_out_whole_groups_and_tells_the_estimator():
+    """One instance per bag, the mark of its patient: one neighbour is always right where a patient is in both folds."""
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(24), 4)
+    y = rng.permutation(np.arange(24) % 2)[groups]
+    marks = rng.normal(size=(24, 8))[groups] + rng.normal(0, 0.001, (96, 8)) + 0.6 * y[:, None]
+    bags = Bags(marks, np.arange(97))
+    settings = ({"n_references": 9, "n_citers": 9}, {"n_references": 1, "n_citers": 1})
+    model = Tuned(gmil.CitationKNN(scale=None), settings, inner_folds=6)
+    assert model.fit(bags, y).best_params_ == settings[1]
+    assert model.fit(bags, y, groups=groups).best_params_ == settings[0]
+    few = np.arange(96) % 3  # fewer groups than inner folds
+    assert model.fit(bags, y, groups=few).best_params_ in settings
+    outer = gmil.cross_validate(model, bags, y, cv=4, groups=groups)
+    for fold in range(4):
+        inside = outer.folds[0] != fold
+        seeded = Tuned(model.estimator, settings, inner_folds=6, random_state=estimator_seed(0, 0, fold))
+        seeded.fit(bags[inside], y[inside], groups=groups[inside])
+        np.testing.assert_array_equal(seeded.decision_function(bags[~inside]), outer.decisions[0, 0, ~inside])
 
 
 def test_a_setting_that_cannot_be_fitted_is_never_chosen(bags_and_labels):

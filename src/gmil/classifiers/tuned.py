@@ -131,7 +131,8 @@ class GMILCV(BagClassifier):
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         y : array of shape (n_bags,)
         groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold.
+            Bags of one group (a patient, a site) stay in one inner fold. Folds that would train without some class
+            are left out.
         """
         bags, labels = self._check_lazy_training(X, y) if isinstance(X, LazyBags) else self._check_training(X, y)
         y = self.classes_[labels]
@@ -152,7 +153,7 @@ class GMILCV(BagClassifier):
         return self
 
     def _inner_folds(self, labels: Integers, groups: Any, generator: np.random.Generator) -> Integers:
-        """Return inner folds, (n_repeats, n_bags); fewer folds where the rarest class has fewer bags."""
+        """Return inner folds, (n_repeats, n_bags); fewer folds where there are fewer groups or bags of a class."""
         rarest = int(np.bincount(labels).min())
         if rarest < 2:
             msg = (
@@ -160,7 +161,10 @@ class GMILCV(BagClassifier):
                 "least 2 of every class to choose by cross-validation. Use GMIL, or add bags."
             )
             raise BagValidationError(msg)
-        n_folds = min(int(self.cv), rarest)
+        n_folds = min(int(self.cv), rarest, rarest if groups is None else len(np.unique(groups)))
+        if n_folds < 2:
+            msg = "groups must name at least 2 groups, but all bags are of one. Leave groups out, or add another group."
+            raise BagValidationError(msg)
         seeds = generator.integers(2**31 - 1, size=self.repeats).tolist()
         return np.array([fold_numbers(n_folds, labels, groups, seed) for seed in seeds])
 
@@ -181,7 +185,12 @@ class GMILCV(BagClassifier):
         generator: np.random.Generator,
     ) -> Floats:
         """Return the accuracy of every setting over the inner folds."""
-        places = [(row, fold) for row in folds for fold in range(row.max() + 1)]
+        every_place = [(row, fold) for row in folds for fold in range(row.max() + 1)]
+        # With groups a class may be in one fold only; who trains without that fold has never seen it.
+        places = [(row, fold) for row, fold in every_place if len(np.unique(y[row != fold])) == len(self.classes_)]
+        if not places:
+            msg = "groups leave a class out of every inner training fold. Add groups that have bags of every class."
+            raise BagValidationError(msg)
         jobs = [Job(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
         tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
         truth = y if len(self.classes_) > 2 else y == self.classes_[self._class_order()[1]]

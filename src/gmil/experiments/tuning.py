@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from gmil.folds import fit_with_groups
 from gmil.model_selection import cross_validate
 
 if TYPE_CHECKING:
@@ -58,41 +59,49 @@ class Tuned(ClassifierMixin, BaseEstimator):
         self.on_choice = on_choice
         self.random_state = random_state
 
-    def fit(self, X: Bags, y: Any) -> Self:
-        """Choose a setting, then fit it on all training bags."""
+    def fit(self, X: Bags, y: Any, groups: Any = None) -> Self:
+        """Choose a setting, then fit it on all training bags; those of one group are tested together."""
         start = time.perf_counter()
         # A single setting is taken as it is: a method that chooses by itself is told so by one.
-        best = int(np.argmax(self._accuracies(X, y))) if len(self.settings) > 1 else 0
+        best = int(np.argmax(self._accuracies(X, y, groups))) if len(self.settings) > 1 else 0
         self.best_params_ = dict(self.settings[best])
         self.tune_seconds_ = time.perf_counter() - start
         if self.on_choice is not None:
             self.on_choice(Choice(self.random_state, self.best_params_, self.tune_seconds_))
-        self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_).fit(X, y)
+        chosen = clone(self.estimator).set_params(**self.best_params_)
+        self.best_estimator_ = fit_with_groups(chosen, X, y, groups)
         self.classes_ = self.best_estimator_.classes_
         return self
 
-    def _accuracies(self, X: Bags, y: Any) -> Floats:
+    def _accuracies(self, X: Bags, y: Any, groups: Any) -> Floats:
         """Return the inner accuracy of every setting; one that cannot be fitted has none and is never chosen."""
         try:
-            return self._inner(X, y, self.settings)
+            return self._inner(X, y, groups, self.settings)
         except Exception:  # some setting cannot be fitted: what it raises is up to the method
-            return self._one_by_one(X, y)
+            return self._one_by_one(X, y, groups)
 
-    def _one_by_one(self, X: Bags, y: Any) -> Floats:
+    def _one_by_one(self, X: Bags, y: Any, groups: Any) -> Floats:
         found, failures = np.full(len(self.settings), -np.inf), []
         for i, setting in enumerate(self.settings):
             try:
-                found[i] = self._inner(X, y, [setting])[0]
+                found[i] = self._inner(X, y, groups, [setting])[0]
             except Exception as error:  # the next setting may do
                 failures.append(error)
         if len(failures) == len(self.settings):
             raise failures[0]
         return found
 
-    def _inner(self, X: Bags, y: Any, settings: Sequence[dict[str, Any]]) -> Floats:
+    def _inner(self, X: Bags, y: Any, groups: Any, settings: Sequence[dict[str, Any]]) -> Floats:
         grid = [{name: [value] for name, value in setting.items()} for setting in settings]
         result = cross_validate(
-            self.estimator, X, y, cv=self.inner_folds, param_grid=grid, random_state=self.random_state, n_jobs=1
+            self.estimator,
+            X,
+            y,
+            cv=self.inner_folds if groups is None else min(self.inner_folds, len(np.unique(groups))),
+            groups=groups,
+            param_grid=grid,
+            random_state=self.random_state,
+            n_jobs=1,
         )
         return np.atleast_1d(result.accuracy())
 

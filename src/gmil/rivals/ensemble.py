@@ -11,14 +11,13 @@ from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import has_fit_parameter
 
 from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
+from gmil.folds import fit_with_groups, takes_groups
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.members import with_positive_class, with_seed
-from gmil.rivals.multiclass import fit_with_groups
 from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class MILEnsemble(BagClassifier):
         seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
         base = self._base_with_positive_class()
         numbers = check_groups(groups, len(bags))
-        if numbers is None and has_fit_parameter(base, "groups"):
+        if numbers is None and takes_groups(base):
             numbers = np.arange(len(bags))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_member)(

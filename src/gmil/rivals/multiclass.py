@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils.validation import has_fit_parameter
 
 from gmil.errors import BagValidationError
 from gmil.rivals.scaled import ScaledClassifier
@@ -45,12 +43,6 @@ def check_decisions(estimator: Any, n_classes: int) -> None:
     if n_classes > 2 and "ovo" in shapes:
         msg = "decision_function_shape='ovo' gives decisions on pairs of classes. Pass 'ovr', one for every class."
         raise BagValidationError(msg)
-
-
-def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Fit a model; one that chooses on the training data, as ``GridSearchCV`` does, is told what belongs together."""
-    takes_groups = has_fit_parameter(model, "groups") or isinstance(model, BaseSearchCV)
-    return model.fit(X, y, groups=groups) if groups is not None and takes_groups else model.fit(X, y)
 
 
 def class_decisions(model: Any, rows: Any) -> Floats:

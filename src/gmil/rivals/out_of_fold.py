@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import has_fit_parameter
 
+from gmil.folds import fit_with_groups
 from gmil.rivals.members import with_seed
 
 if TYPE_CHECKING:
@@ -36,9 +36,8 @@ def out_of_fold_scores(
     """
 
     def fitted(chosen: Booleans) -> Any:
-        passes_groups = groups is not None and has_fit_parameter(estimator, "groups")
-        more = {"groups": groups[chosen]} if groups is not None and passes_groups else {}
-        return with_seed(estimator, seed).fit(bags[chosen], labels[chosen], **more)
+        own = None if groups is None else groups[chosen]
+        return fit_with_groups(with_seed(estimator, seed), bags[chosen], labels[chosen], own)
 
     model = fitted(np.ones(len(bags), dtype=bool))
     scores = np.array(model.score_instances(bags), dtype=np.float64)

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
+from gmil.folds import fit_with_groups
+from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
 from gmil.rivals.tuning import check_groups
 from gmil.scaling import SCALINGS
 

@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, listed
+from gmil.folds import fit_with_groups
 from gmil.rivals.bag_summaries import STATISTICS, summarize
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions, fit_with_groups
+from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
 from gmil.rivals.tuning import check_groups
 from gmil.scaling import SCALINGS
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import BagValidationError
+from gmil.folds import refuse_wrong_groups
 from gmil.rivals.inner_folds import inner_folds
 
 if TYPE_CHECKING:
@@ -52,11 +52,8 @@ def check_groups(groups: Any, n_bags: int) -> Integers | None:
     """Return the number of the group of every bag; a number of groups that does not fit the bags is refused."""
     if groups is None:
         return None
-    groups = np.asarray(groups)
-    if groups.shape != (n_bags,):
-        msg = f"groups must name the group of each of the {n_bags} bags, got shape {groups.shape}."
-        raise BagValidationError(msg)
-    return np.unique(groups, return_inverse=True)[1]
+    refuse_wrong_groups(groups, n_bags)
+    return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
 def tuning_folds(

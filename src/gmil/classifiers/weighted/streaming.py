@@ -206,17 +206,24 @@ def streamed_decisions(
     jobs: Sequence[Job],
     receive: Receiver,
     *,
+    groups: NDArray[Any] | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Work on all jobs and settings, and hand over decisions, as `gmil.classifiers.batch.batch_decisions` does."""
+    """Work on all jobs and settings, and hand over decisions, as `gmil.classifiers.batch.batch_decisions` does.
+
+    Bags of one of the ``groups`` are left out together wherever something is chosen.
+    """
     plans = []
     for setting in settings:
         for job in jobs:
             model = clone(estimator).set_params(**setting)
             model.set_params(n_jobs=model.n_jobs if n_jobs is None else n_jobs)
             model._validate_params()
-            learning = model._learning(bags[job.training], y[job.training], None)
+            inside = None if groups is None else groups[job.training]
+            if inside is not None and len(np.unique(inside)) < 2:
+                inside = None  # a single group has nothing to be kept apart from
+            learning = model._learning(bags[job.training], y[job.training], inside)
             plans.append(Plan(model, job.training, learning, make_generator(job.seed)))
     outcomes = fit_lazily(plans, bags)
     for number in range(len(settings)):
