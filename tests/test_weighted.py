@@ -249,6 +249,21 @@ def test_groups_are_left_out_together():
         WeightedGMIL().fit(copies, y, groups=np.zeros(48))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_groups_of_copies_are_judged_by_fits_without_them(seed):
+    rng = np.random.default_rng(seed)
+    groups, targets = np.repeat(np.arange(10), 4), np.repeat(rng.choice([-1.0, 1.0], 10), 4)[:, None]
+    features = np.repeat(rng.normal(size=(10, 6)).astype(np.float32), 4, axis=0)
+    found = fit_candidate(0, "mean", features, "laplacian", targets, np.ones(40), groups, resolve("auto"))
+    columns = found.view.standardised(features)
+    kernel = similarity(columns, columns, "laplacian", found.view.width, resolve("auto"))
+    penalty = found.penalties[0] * found.trace
+    for group in range(10):
+        held_out, rest = np.flatnonzero(groups == group), np.flatnonzero(groups != group)
+        expected = plain_ridge(kernel, targets, np.ones(40), penalty, rest)(held_out)
+        np.testing.assert_allclose(found.left_out[held_out], expected, atol=1e-3)
+
+
 def test_class_weights_move_the_threshold(data):
     bags, y = data
     few = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:6]])

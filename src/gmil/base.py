@@ -100,6 +100,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
     classes_: NDArray[Any]
     n_features_in_: int
     _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
+    _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
 
     @abstractmethod
     def decision_function(self, X: Any) -> Floats:
@@ -112,7 +113,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         """
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of every bag, (n_bags,).
+        """Return the label of every bag, (n_bags,), or an indicator matrix where the model was fitted on one.
 
         With two classes a bag is positive where its decision is above zero; a tie is negative. With more, the
         class with the largest decision is taken.

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
 
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.classifiers.weighted import WeightedGMIL
 from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
 from gmil.finite import refuse_non_finite
+from gmil.fold_by_fold import fold_by_fold, positive_class
 from gmil.folds import (
     estimator_seed,
-    fit_with_groups,
     fold_numbers,
     is_indicator,
     strata,
@@ -30,7 +28,7 @@ from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,55 +103,8 @@ def cross_validate(
     elif (groups is None or not takes_groups(estimator)) and _can_share(estimator, settings, y, folds):
         decide = _shared_decisions
     else:
-        return _fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
+        return fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
     return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
-
-
-class _FoldResult(NamedTuple):
-    predictions: NDArray[Any]
-    decisions: Floats
-    fit_seconds: float
-    predict_seconds: float
-    positive_label: Any
-
-
-def _fold_by_fold(
-    estimator: BaseEstimator,
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    folds: Integers,
-    settings: list[dict[str, Any]],
-    random_state: int,
-    n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
-    groups: NDArray[Any] | None,
-) -> CVResult:
-    n_folds = int(folds.max()) + 1
-    places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
-    several = is_indicator(y)
-    classes = np.arange(y.shape[1]) if several else np.unique(y)
-    shape = (len(settings), len(folds), len(y))
-    predictions = np.empty((*shape, *y.shape[1:]), dtype=y.dtype)
-    decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
-    seconds = np.zeros((2, len(settings), len(folds), n_folds))
-    tasks = (
-        delayed(_run_fold)(
-            estimator, settings[s], bags, y, folds[r] == f, estimator_seed(random_state, r, f), classes, groups
-        )
-        for s, r, f in places
-    )
-    positive_label = None
-    # Bags on disk are read by threads of this process or by a cluster: processes beside them would only wait.
-    processes = 1 if isinstance(bags, LazyBags) else n_jobs
-    results: Iterator[_FoldResult] = Parallel(n_jobs=processes, return_as="generator")(tasks)
-    for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
-        test = folds[r] == f
-        predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
-        seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
-        positive_label = None if several else result.positive_label
-        if progress is not None:
-            progress(done, len(places))
-    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_label)
 
 
 def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
@@ -246,54 +197,3 @@ def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[
     model = type(estimator)(pos_label=setting.get("pos_label", estimator.pos_label))
     model.classes_ = np.unique(y)
     return model
-
-
-def _run_fold(
-    estimator: BaseEstimator,
-    setting: Mapping[str, Any],
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    test: NDArray[np.bool_],
-    seed: int,
-    classes: NDArray[Any],
-    groups: NDArray[Any] | None,
-) -> _FoldResult:
-    model = clone(estimator).set_params(**setting)
-    seeds = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
-    model.set_params(**seeds)
-    training, held_out = bags[~test], bags[test]
-    training_groups = None if groups is None else groups[~test]
-    start = time.perf_counter()
-    fit_with_groups(model, training, y[~test], training_groups)
-    fitted = time.perf_counter()
-    predictions = model.predict(held_out)
-    end = time.perf_counter()
-    decisions = _decisions(model, held_out, classes)
-    return _FoldResult(predictions, decisions, fitted - start, end - fitted, positive_class(model))
-
-
-def positive_class(model: Any) -> Any:
-    """Return the label that a positive decision of a fitted two-class model stands for."""
-    if isinstance(model, Pipeline):
-        return positive_class(model[-1])
-    if hasattr(model, "_class_order"):
-        return model.classes_[model._class_order()[1]]
-    return model.classes_[1]
-
-
-def _decisions(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> Floats:
-    """Return decisions with one column per class of all bags; a class that training lacked is NaN."""
-    if hasattr(model, "decision_function"):
-        decisions = model.decision_function(bags)
-    elif hasattr(model, "predict_proba"):
-        decisions = model.predict_proba(bags)
-        decisions = decisions[:, 1] if len(classes) == 2 else decisions
-    else:
-        return np.full(len(bags) if len(classes) == 2 else (len(bags), len(classes)), np.nan)
-    if len(classes) == 2 or decisions.shape == (len(bags), len(classes)):
-        return np.asarray(decisions)
-    full = np.full((len(bags), len(classes)), np.nan)
-    if decisions.ndim == 1:
-        decisions = np.column_stack([-decisions, decisions])
-    full[:, np.searchsorted(classes, model.classes_)] = decisions
-    return full

@@ -27,7 +27,7 @@ from gmil.cli.inputs import (
 )
 from gmil.errors import BagValidationError
 from gmil.files import replacing
-from gmil.model_selection import positive_class
+from gmil.fold_by_fold import positive_class
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:

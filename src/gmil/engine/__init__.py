@@ -25,6 +25,7 @@ from gmil.engine.kmeans import (
     kmeans,
     kmeans_subsets,
 )
+from gmil.engine.threads import n_threads, one_blas_thread
 
 __all__ = [
     "BACKENDS",
@@ -41,6 +42,8 @@ __all__ = [
     "is_torch",
     "kmeans",
     "kmeans_subsets",
+    "n_threads",
+    "one_blas_thread",
     "resolve",
     "sq_differences",
     "why_not",

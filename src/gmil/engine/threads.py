@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 
 def usable_cores() -> int:
@@ -32,3 +36,14 @@ def n_threads(n_jobs: int | None = None) -> int:
 def _threads_in_environment() -> int:
     first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     return max(1, int(first)) if first.isdecimal() else usable_cores()
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS uses one thread: for work that is too small to be shared, or is shared already."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Return what controls the libraries of this process; to look for them takes milliseconds."""
+    return ThreadpoolController()

@@ -114,6 +114,7 @@ class WeightedGMIL(BagClassifier):
     """
 
     _reads_blocks = True
+    _folds_in_threads = True  # most of a fit is many small decompositions
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_centers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "vote": [StrOptions({"kernel", "linear"})],
@@ -277,16 +278,6 @@ class WeightedGMIL(BagClassifier):
             bags = self._check_new(X)
             decisions = self._fitted().decide(bags, backend)
         return decisions[:, 0] if self._is_binary() else decisions
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label of every bag, or an indicator matrix where it was fitted on one.
-
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-        """
-        check_is_fitted(self)
-        return self._labels_of(self.decision_function(X))
 
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:
         return (

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from gmil.classifiers.weighted.model import Candidate, View, fit_candidate, refit_on_points
 from gmil.classifiers.weighted.ridge import calibrate, stack
 from gmil.classifiers.weighted.views import ScaledSpace, bag_features, kinds_of
-from gmil.engine import resolve
+from gmil.engine import one_blas_thread, resolve
 from gmil.scaling import RankScaling, Scaling
 
 if TYPE_CHECKING:
@@ -162,8 +161,8 @@ def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learnin
 
     # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
     one_thread = resolve(learning.backend.name, 1)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(learning.backend.n_threads) as pool:
-        candidates = list(pool.map(fit, views))
+    with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
+        candidates = list(map(fit, views) if learning.backend.n_threads == 1 else pool.map(fit, views))
         return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
 
 

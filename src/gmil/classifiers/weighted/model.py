@@ -110,6 +110,9 @@ def fit_candidate(
         width = median_width(distances)
         view = view._replace(points=columns, width=width)
         values = np.exp(distances / np.float32(-width))
+    if groups is not None:
+        # Bags that are alike, left out together, leave almost nothing to divide by: rounding would be all of it.
+        values = values.astype(np.float64)
     centred, centering = center_kernel(values, weights)
     fit = fit_ridge(centred, targets, weights, groups)
     # Centring is linear in the kernel, so it is folded into coefficients and intercepts.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, log_expit
+
+from gmil.engine.eigen import eigh
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
@@ -69,7 +70,7 @@ def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers
     root = np.sqrt(weights)
     # In the precision of the kernel: penalties are far above the rounding of single precision, at half the time.
     weighted = root.astype(kernel.dtype)[:, None] * kernel * root.astype(kernel.dtype)
-    eigenvalues, vectors = scipy.linalg.eigh(weighted, driver="evd", check_finite=False, overwrite_a=True)
+    eigenvalues, vectors = eigh(weighted)
     eigenvalues, vectors = eigenvalues.astype(np.float64).clip(0), vectors.astype(np.float64)
     shares = weights / weights.sum()
     intercepts = shares @ targets
