@@ -87,7 +87,9 @@ def test_data_is_content():
     offsets[1] += 1
     others = [(bags.with_instances(moved), y), (Bags(bags.instances, offsets), y), (bags, 1 - y), (bags, y.astype(str))]
     others += [(bags.with_instances(bags.instances.astype(np.float32)), y)]
-    assert len({data_fingerprint(*other) for other in [*others, (bags, y)]}) == 6
+    others += [(bags, y, np.arange(10) // 2), (bags, y, np.arange(10) % 2)]
+    assert len({data_fingerprint(*other) for other in [*others, (bags, y)]}) == 8
+    assert data_fingerprint(bags, y, ["a", "b"] * 5) == data_fingerprint(bags, y, np.arange(10) % 2)
 
 
 def test_sparse_data_has_a_fingerprint():

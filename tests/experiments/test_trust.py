@@ -326,10 +326,10 @@ def test_the_command_as_json_with_groups(tmp_path):
     assert any(finding["name"] == "instances in several groups" for finding in found["findings"])
     mixed = run(path, "--group", "row")
     assert mixed.exit_code == 2
-    assert "--group row must be one for all instances of a bag" in mixed.stderr
+    assert "The group 'row' must be one for all instances of a bag" in mixed.stderr
     absent = run("musk1", "--group", "site")
     assert absent.exit_code == 2
-    assert "--group site names no column" in absent.stderr
+    assert "The group 'site' names no column" in absent.stderr
 
 
 @pytest.mark.slow

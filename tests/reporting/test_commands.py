@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -125,6 +127,63 @@ def test_a_report_of_a_comparison_notices_that_its_data_changed(compared, tmp_pa
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert "is not what it was when the methods were compared" in text
     assert "Inside GMIL" not in text
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """Write bags of patients, each with a mark of their own and one label; return the file and the patients."""
+    folder = tmp_path_factory.mktemp("patients")
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(16), 4)
+    y = rng.permutation(np.arange(16) % 2)[groups]
+    instances = np.repeat(rng.normal(0, 3, (16, 4))[groups], 3, axis=0) + rng.normal(0, 0.1, (192, 4))
+    info = pa.table({"patient": [f"p{g}" for g in np.repeat(groups, 3)], "row": np.arange(192)})
+    gmil.write(folder / "patients.parquet", gmil.Bags(instances, np.arange(0, 193, 3), instance_info=info), y)
+    return folder / "patients.parquet", np.array([f"p{g}" for g in groups])
+
+
+def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
+    file, groups = patients
+    shared = ["--methods", "weighted-gmil,citation-knn", "--folds", 4, "--repeats", 1, "--jobs", 1]
+    result = call("compare", file, "--groups", "patient", *shared, "-o", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[0].endswith("per cent; whole groups (patient) left out")
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())
+    for row in found["rows"]:
+        for job in row["cells"]["patients.parquet"]["jobs"]:
+            for fold in pq.read_table(tmp_path / "out" / "rows" / f"{job}.parquet").to_pylist():
+                inside = set(groups[fold["bags"]])
+                assert np.isin(groups, list(inside)).sum() == len(fold["bags"])
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "Whole groups were left out (patient, 16 groups)" in page
+    assert "whole groups (patient) left out" in page
+    assert "Inside WeightedGMIL" in page  # the data could be read again
+    names = {finding["name"] for finding in found["trust"]["findings"]}
+    assert "instances in several groups" in names
+    alone = call("compare", file, "--features", "features", *shared, "-o", tmp_path / "out")
+    assert alone.exit_code == 0, alone.stderr
+    without = json.loads((tmp_path / "out" / "compare.json").read_text())
+    accuracy = {
+        name: {row["method"]: row["mean"] for row in summary["rows"]}["citation-knn"]
+        for name, summary in (("groups", found), ("bags", without))
+    }
+    # Without groups every patient is known already (and no row of the first run was taken).
+    assert accuracy["bags"] > 0.9
+    assert accuracy["groups"] < 0.75
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [("row", "must be one for all instances of a bag"), ("doctor", "doctor"), ("single", "at least 2 groups")],
+)
+def test_compare_refuses_groups_that_cannot_be(patients, tmp_path, column, words):
+    bags, y = gmil.read(patients[0], info=("patient", "row"))
+    info = bags.instance_info.append_column("single", pa.array(np.repeat(y, bags.sizes).astype(str)))
+    gmil.write(tmp_path / "f.parquet", gmil.Bags(bags.instances, bags.offsets, instance_info=info), y)
+    result = call("compare", tmp_path / "f.parquet", "--group", column, "--quick", "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

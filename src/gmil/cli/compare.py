@@ -12,9 +12,10 @@ from joblib import cpu_count
 
 from gmil import datasets
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
-from gmil.cli.inputs import LabelledBags, data_options, label_among, read_data, require_labels
+from gmil.cli.inputs import LabelledBags, data_options, group_option, label_among, read_data, require_labels
 from gmil.cli.report import save_all
 from gmil.experiments import comparison, run
+from gmil.experiments.data import groups_of
 from gmil.experiments.output import write_csv, write_json
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Wanted:
 @click.option("--jobs", type=int, help="Processes; by default all cores. Results do not depend on it.")
 @click.option("--positive", metavar="LABEL", help="The label of the positive class.")
 @click.option("-o", "--output", default="gmil-compare", show_default=True, metavar="DIR", help="Where everything goes.")
+@group_option
 @data_options
 def compare(
     data: str,
@@ -60,6 +62,7 @@ def compare(
     jobs: int | None,
     positive: str | None,
     output: str,
+    group: str | None,
     bag: str | None,
     label: str | None,
     features: str | None,
@@ -70,7 +73,8 @@ def compare(
     the output folder: a comparison that was stopped goes on.
     """
     with clear_errors():
-        labelled = require_labels(read_data(data, bag, label, features, stream=False))
+        info = () if group is None else (group,)
+        labelled = require_labels(read_data(data, bag, label, features, info, stream=False))
         wanted = Wanted(
             None if methods is None else [name.strip() for name in methods.split(",")],
             folds or (_QUICK_FOLDS if quick else comparison.FOLDS),
@@ -82,6 +86,7 @@ def compare(
             Path(output),
         )
         asked = {"source": data, "bag": bag, "label": label, "features": _columns(features), "positive": positive}
+        asked["group"] = group
         summary = _compare(labelled, wanted, asked)
         _print(summary)
         _write(summary, wanted.output)
@@ -94,24 +99,32 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
     from gmil.experiments.trust import check_data
 
     bags, y = labelled.bags, labelled.y
+    groups = groups_of(bags, asked["group"])
     methods, notes = comparison.choose_methods(bags, y, wanted.methods, quick=wanted.quick)
     pos_label = None if wanted.positive is None else label_among(wanted.positive, y)
     spec = comparison.comparison_spec(
-        labelled.name, y, methods, repeats=wanted.repeats, folds=wanted.folds, seed=wanted.seed, pos_label=pos_label
+        labelled.name,
+        y,
+        methods,
+        repeats=wanted.repeats,
+        folds=wanted.folds,
+        seed=wanted.seed,
+        pos_label=pos_label,
+        groups=groups,
     )
     if wanted.quick:
         spec = spec.quickly()
     say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")
-    check = check_data(bags, y, random_state=wanted.seed)
+    check = check_data(bags, y, groups=groups, random_state=wanted.seed)
     say(f"The data: {check.verdict}.")
     with Progress(f"{len(methods)} methods, fits") as progress:
         results: Results = run(
-            spec, output=wanted.output, jobs=wanted.jobs, data={labelled.name: (bags, y)}, progress=progress
+            spec, output=wanted.output, jobs=wanted.jobs, data={labelled.name: (bags, y, groups)}, progress=progress
         )
     is_dataset = asked["source"] in datasets.dataset_names() and not Path(asked["source"]).exists()
     source = asked["source"] if is_dataset else str(Path(asked["source"]).resolve())
-    data = {**asked, "source": source, "is_dataset": is_dataset, "fingerprint": data_fingerprint(bags, y)}
-    return comparison.summarize(results, check, data, notes)
+    data = {**asked, "source": source, "is_dataset": is_dataset, "fingerprint": data_fingerprint(bags, y, groups)}
+    return comparison.summarize(results, check, data, [*comparison.notes_on_groups(asked["group"], groups), *notes])
 
 
 def _columns(features: str | None) -> list[str] | str | None:
@@ -130,6 +143,8 @@ def _print(summary: dict[str, Any]) -> None:
         rows.append([row["label"], f"{100 * cell['accuracy']:.1f}", f"{low} - {high}", f"{cell['auc']:.3f}", against])
     protocol = summary["protocol"]
     title = f"{summary['title']}: {protocol['repeats']} x {protocol['folds']}-fold, seed {protocol['seed']}; per cent"
+    if summary["data"]["group"] is not None:
+        title += f"; whole groups ({summary['data']['group']}) left out"
     print_table(["method", "accuracy", "95 % interval", "AUC", "against the best"], rows, title=title)
 
 

@@ -69,6 +69,15 @@ def method_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
+group_option = click.option(
+    "--group",
+    "--groups",
+    "group",
+    metavar="COLUMN",
+    help="Column with the group of the bag (patient, site), kept together.",
+)
+
+
 def stream_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add --stream and --dask."""
     for option in reversed(

@@ -66,16 +66,28 @@ def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bo
 
 
 def comparison_spec(
-    dataset: str, y: Any, methods: Sequence[str], *, repeats: int, folds: int, seed: int, pos_label: Any = None
+    dataset: str,
+    y: Any,
+    methods: Sequence[str],
+    *,
+    repeats: int,
+    folds: int,
+    seed: int,
+    pos_label: Any = None,
+    groups: Any = None,
 ) -> Spec:
     """Return the experiment: methods with their defaults, the controls, on one data set.
 
-    There are no more folds than the rarest class has bags.
+    There are no more folds than the rarest class has bags or, where bags belong together, groups.
     """
-    rarest = int(np.unique(np.asarray(y), return_counts=True)[1].min())
+    labels_of_bags = np.asarray(y)
+    units = np.arange(len(labels_of_bags)) if groups is None else np.asarray(groups)
+    rarest = min(len(np.unique(units[labels_of_bags == label])) for label in np.unique(labels_of_bags))
     if rarest < 2:
+        what = "bag" if groups is None else "group"
         msg = (
-            "Every class needs at least 2 bags to be compared on, but one has a single bag. Add bags, or leave it out."
+            f"Every class needs at least 2 {what}s to be compared on, but one has a single {what}. "
+            f"Add {what}s, or leave it out."
         )
         raise SpecificationError(msg)
     labels = {entry.name: entry.label for entry in load_spec("table1").first_entries()}
@@ -162,6 +174,17 @@ def _difference(results: Results, dataset: str, method: str, best: str | None) -
         return None
     ours, theirs = (results.fold_accuracies(dataset, name, "paper") for name in (method, best))
     return None if ours is None or theirs is None else asdict(compare(ours, theirs))
+
+
+def notes_on_groups(column: str | None, groups: Any) -> list[str]:
+    """Return what must be said where bags of one group were kept together."""
+    if column is None:
+        return []
+    return [
+        f"Whole groups were left out ({column}, {len(np.unique(groups))} groups): in the folds, in choices inside the "
+        "training bags of methods that can be told, and in the check of the data.",
+        "Intervals are by bootstrap over bags: where bags of a group err together, they are too narrow.",
+    ]
 
 
 def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import datasets
-from gmil.errors import DatasetError
+from gmil.errors import BagValidationError, DatasetError
 from gmil.experiments.fingerprints import data_fingerprint
 
 if TYPE_CHECKING:
@@ -21,20 +21,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Bags, their labels and a name."""
+    """Bags, their labels and a name; where bags belong together, the group of each."""
 
     name: str
     bags: Bags
     y: Any
+    groups: Any = None
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of instances, offsets and labels."""
-        return data_fingerprint(self.bags, self.y)
+        """A hash of instances, offsets, labels and groups."""
+        return data_fingerprint(self.bags, self.y, self.groups)
+
+
+def groups_of(bags: Bags, column: str | None) -> Any:
+    """Return the group of every bag from a column of its instances, which must agree; None where there is no column."""
+    if column is None:
+        return None
+    table = bags.instance_info
+    if table is None or column not in table.column_names:
+        msg = f"The group {column!r} names no column of the data, or one of its features."
+        raise BagValidationError(msg)
+    values = table.column(column).to_numpy(zero_copy_only=False)
+    groups = values[bags.offsets[:-1]]
+    mixed = values != np.repeat(groups, bags.sizes)
+    if mixed.any():
+        number = int(bags.segment_ids[mixed.argmax()])
+        msg = f"The group {column!r} must be one for all instances of a bag, but bag {number} has several."
+        raise BagValidationError(msg)
+    return groups
 
 
 def load_datasets(
-    spec: Spec, given: Mapping[str, tuple[Any, Any]] | None = None
+    spec: Spec, given: Mapping[str, tuple[Any, ...]] | None = None
 ) -> tuple[dict[str, Dataset], list[str]]:
     """Return the data sets of an experiment that are present, and a note about each that is not.
 
@@ -56,10 +75,10 @@ def load_datasets(
     return found, notes
 
 
-def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, Any]]) -> Dataset:
+def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Dataset:
     if name in given:
-        bags, y = given[name]
-        return Dataset(name, bags, np.asarray(y))
+        bags, y, *groups = given[name]
+        return Dataset(name, bags, np.asarray(y), *groups)
     if name in spec.generated:
         bags, y = datasets.make_bags(**spec.generated[name], return_X_y=True)
         return Dataset(name, bags, y)

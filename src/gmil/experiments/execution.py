@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
-    from gmil.bags import Bags
     from gmil.cv_result import CVResult
+    from gmil.experiments.data import Dataset
     from gmil.experiments.jobs import Job
 
 _LONGEST_REASON = 400
 
 
-def execute(job: Job, estimator: BaseEstimator, bags: Bags, y: Any) -> pa.Table:
+def execute(job: Job, estimator: BaseEstimator, dataset: Dataset) -> pa.Table:
     """Return the rows of a job, one per fold. A fit that fails is rows with the reason, and not an error."""
     choices: list[Choice] = []
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            result = _cross_validate(job, estimator, bags, y, choices)
+            result = _cross_validate(job, estimator, dataset, choices)
         except Exception as error:  # what a method raises is up to the method
             rows = [{"fold": fold, "status": "failed", "reason": one_line(error)} for fold in range(job.folds)]
         else:
@@ -54,11 +54,12 @@ def one_line(error: Any) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
-def _cross_validate(job: Job, estimator: BaseEstimator, bags: Bags, y: Any, choices: list[Choice]) -> CVResult:
+def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choices: list[Choice]) -> CVResult:
     model = estimator
     if job.settings is not None:
         model = Tuned(estimator, job.settings, int(job.inner_folds or 0), choices.append)  # type: ignore[arg-type]
-    return cross_validate(model, bags, y, cv=job.folds, random_state=job.seed, n_jobs=1)
+    bags, y, groups = dataset.bags, dataset.y, dataset.groups
+    return cross_validate(model, bags, y, cv=job.folds, groups=groups, random_state=job.seed, n_jobs=1)
 
 
 def _shared(job: Job) -> dict[str, Any]:

@@ -26,8 +26,8 @@ _FOREIGN = ("builtins", "abc", "typing", "sklearn", "numpy")
 _COMPILED = {".pyx", ".pxd", ".cpp", ".hpp", ".c", ".h"}
 
 
-def data_fingerprint(bags: Bags, y: Any) -> str:
-    """Return a hash of instances, offsets and labels; names and ids have no part in results."""
+def data_fingerprint(bags: Bags, y: Any, groups: Any = None) -> str:
+    """Return a hash of instances, offsets, labels and groups; names and ids have no part in results."""
     digest = hashlib.sha256()
     instances = bags.instances
     parts = [instances.data, instances.indices, instances.indptr] if sp.issparse(instances) else [instances]
@@ -36,6 +36,9 @@ def data_fingerprint(bags: Bags, y: Any) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(array.tobytes())
     digest.update(json.dumps(np.asarray(y).tolist(), default=str).encode())
+    if groups is not None:
+        numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
+        digest.update(f"groups{numbers.tolist()}".encode())
     return digest.hexdigest()
 
 

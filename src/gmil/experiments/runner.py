@@ -35,7 +35,7 @@ def run(
     output: str | os.PathLike[str],
     jobs: int = 1,
     retry_failed: bool = False,
-    data: Mapping[str, tuple[Any, Any]] | None = None,
+    data: Mapping[str, tuple[Any, ...]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Results:
     """Run an experiment, or what is missing of it, and return all its rows.
@@ -51,8 +51,9 @@ def run(
         Processes; -1 means all cores. The result does not depend on it.
     retry_failed : bool, default=False
         Do jobs again whose rows say that they failed.
-    data : mapping of name to (bags, y), optional
-        Bags for data sets that gmil has no loader for, or in place of those it would load.
+    data : mapping of name to (bags, y) or (bags, y, groups), optional
+        Bags for data sets that gmil has no loader for, or in place of those it would load. Bags of one group stay
+        in one fold, and together where a method chooses on its training bags.
     progress : callable, optional
         Called with the number of fits done and of all fits of this run.
 
@@ -156,7 +157,7 @@ def _do(
 def _done_in_processes(
     plan: list[PlannedJob], datasets: Mapping[str, Dataset], output: Path, jobs: int, retry_failed: bool
 ) -> Iterator[int]:
-    arguments = ((p, datasets[p.job.dataset].bags, datasets[p.job.dataset].y, output, retry_failed) for p in plan)
+    arguments = ((p, datasets[p.job.dataset], output, retry_failed) for p in plan)
     if jobs == 1 or len(plan) < 2:
         yield from (do_job(*given) for given in arguments)
         return
@@ -168,7 +169,7 @@ def _done_in_processes(
         raise RunFailedError(msg) from error
 
 
-def do_job(planned: PlannedJob, bags: Any, y: Any, output: Path, retry_failed: bool) -> int:
+def do_job(planned: PlannedJob, dataset: Dataset, output: Path, retry_failed: bool) -> int:
     """Do one job and write its rows, unless another process has; return its number of fits."""
     job, store = planned.job, Store(output)
     try:
@@ -176,5 +177,5 @@ def do_job(planned: PlannedJob, bags: Any, y: Any, output: Path, retry_failed: b
     except DamagedPartError:
         table = None
     if table is None or (retry_failed and is_failed(table)):
-        store.write(job.hash, execute(job, planned.estimator, bags, y))
+        store.write(job.hash, execute(job, planned.estimator, dataset))
     return job.n_fits

@@ -107,7 +107,7 @@ def measure(
     spec: Spec | str | os.PathLike[str],
     *,
     output: str | os.PathLike[str],
-    data: Mapping[str, tuple[Any, Any]] | None = None,
+    data: Mapping[str, tuple[Any, ...]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Timings:
     """Measure the seconds of a whole k-fold for every method and timed sweep of an experiment.
@@ -195,7 +195,15 @@ def _timed(case: Case, dataset: Dataset, folds: int, seed: int) -> dict[str, Any
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are kept with the accuracies
-            cross_validate(case.estimator, dataset.bags, dataset.y, cv=folds, random_state=seed, n_jobs=THREADS)
+            cross_validate(
+                case.estimator,
+                dataset.bags,
+                dataset.y,
+                cv=folds,
+                groups=dataset.groups,
+                random_state=seed,
+                n_jobs=THREADS,
+            )
     except Exception as error:  # what a method raises is up to the method
         return {"seconds": None, "cpu_seconds": None, "status": "failed", "reason": one_line(error)}
     seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu

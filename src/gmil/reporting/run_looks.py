@@ -10,8 +10,10 @@ import numpy as np
 from gmil import datasets
 from gmil.classifiers import GMIL, WeightedGMIL
 from gmil.errors import GmilError, SpecificationError
+from gmil.experiments.data import groups_of
 from gmil.experiments.fingerprints import data_fingerprint
 from gmil.experiments.plotting import dataset_title
+from gmil.folds import fit_with_groups
 from gmil.reporting.inside import look_inside
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def looks_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[
 def _compared(found: dict[str, Any]) -> tuple[list[ModelLook], list[str]]:
     """Return a look inside GMIL and, where it was compared, inside WeightedGMIL, the more accurate first."""
     try:
-        bags, y = _read_again(found["data"])
+        bags, y, groups = _read_again(found["data"])
     except (GmilError, OSError, ValueError) as error:
         return [], [f"There is no look inside a model, because the data cannot be read again: {error}"]
     accuracies = {row["method"]: row["mean"] or 0.0 for row in found["rows"]}
@@ -60,23 +62,25 @@ def _compared(found: dict[str, Any]) -> tuple[list[ModelLook], list[str]]:
     looks, notes = [], []
     for name in order:
         try:
-            model = models[name].fit(bags, y)
+            model = fit_with_groups(models[name], bags, y, groups)
             looks.append(look_inside(model, bags, y, title=f"Inside {type(model).__name__}", seen=True)[0])
         except (GmilError, ValueError) as error:
             notes.append(f"There is no look inside {name}: {error}")
     return looks, notes
 
 
-def _read_again(data: dict[str, Any]) -> tuple[Bags, Any]:
-    source = data["source"]
+def _read_again(data: dict[str, Any]) -> tuple[Bags, Any, Any]:
+    source, group = data["source"], data.get("group")
     if data["is_dataset"]:
         bags, y = datasets.load(source, download_if_missing=False, return_X_y=True)
     else:
-        bags, y = datasets.read(source, bag=data["bag"], label=data["label"], features=data["features"])
-    if data_fingerprint(bags, y) != data["fingerprint"]:
+        info = () if group is None else (group,)
+        bags, y = datasets.read(source, bag=data["bag"], label=data["label"], features=data["features"], info=info)
+    groups = groups_of(bags, group)
+    if data_fingerprint(bags, y, groups) != data["fingerprint"]:
         msg = f"{os.fspath(source)} is not what it was when the methods were compared. Compare them again."
         raise SpecificationError(msg)
-    return bags, y
+    return bags, y, groups
 
 
 def _positive_label(data: dict[str, Any], y: Any) -> Any:

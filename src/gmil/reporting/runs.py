@@ -113,6 +113,8 @@ def _protocol(found: dict[str, Any]) -> str:
             f"; tuned {'once' if times == 1 else f'{times} times'} with {protocol['inner_folds']} inner folds and at "
         )
         text += f"most {protocol['max_settings']} settings"
+    if found.get("data", {}).get("group"):
+        text += f"; whole groups ({found['data']['group']}) left out"
     return f"{text}."
 
 
