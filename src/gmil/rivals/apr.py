@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine import reference
 from gmil.rivals.columns import dense_columns, varying_columns
+from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT, NOT_NEGATIVE
 from gmil.rivals.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
 from gmil.rivals.scaled import BinaryClassifier
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -102,12 +101,11 @@ class APR(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "tau": [Interval(Real, 0, 1, closed="neither")],
-        "epsilon": [Interval(Real, 0, 1, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
+        **BinaryClassifier._parameter_constraints,
+        "margin": [NOT_NEGATIVE, StrOptions({"auto"})],
+        "tau": [INSIDE_UNIT],
+        "epsilon": [INSIDE_UNIT],
+        "max_iter": [AT_LEAST_ONE],
     }
 
     def __init__(

@@ -81,8 +81,18 @@ def own_kernels(X: Instances, offsets: Integers, kernel: InstanceKernel, backend
     return found
 
 
+def kernel_width(gamma: float | str, X: Instances, backend: Backend, generator: np.random.Generator) -> float:
+    """Return a parameter ``gamma`` as a number; "median" takes it from training instances."""
+    return median_gamma(X, backend, generator) if isinstance(gamma, str) else float(gamma)
+
+
 def median_gamma(X: Instances, backend: Backend, generator: np.random.Generator) -> float:
-    """Return one over the median squared distance between two instances; up to 1000 drawn instances speak for all."""
+    """Return one over the median squared distance between two instances; up to 1000 drawn instances speak for all.
+
+    Where no two differ it is one.
+    """
+    if X.shape[0] < 2:
+        return 1.0
     rows = np.arange(X.shape[0])
     if len(rows) > _WIDTH_ROWS:
         rows = np.sort(generator.choice(len(rows), _WIDTH_ROWS, replace=False))

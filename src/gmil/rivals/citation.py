@@ -21,8 +21,9 @@ from gmil.rivals.bag_distances import (
     unpack,
 )
 from gmil.rivals.citation_votes import citing_radii, radii_without, voters
+from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.scaled import ScaledClassifier
-from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
+from gmil.scaling import apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,12 +99,11 @@ class CitationKNN(ScaledClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_references": [Interval(Integral, 1, None, closed="left")],
-        "n_citers": [Interval(Integral, 1, None, closed="left")],
+        **ScaledClassifier._parameter_constraints,
+        "n_references": [AT_LEAST_ONE],
+        "n_citers": [AT_LEAST_ONE],
         "distance": [StrOptions(set(DISTANCES))],
-        "rank": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
+        "rank": [AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")],
         "n_jobs": [Integral, None],
         "backend": [StrOptions(set(BACKENDS))],
     }

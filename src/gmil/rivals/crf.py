@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.rivals.crf_joint import joint_gains
 from gmil.rivals.crf_states import (
     KINDS,
@@ -31,7 +32,6 @@ from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.svm import WitnessSVM
 from gmil.rivals.tuning import check_groups, tuning_folds
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -131,15 +131,14 @@ class MICRF(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryClassifier._parameter_constraints,
         "estimator": [HasMethods(["fit", "score_instances"]), list, None],
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [ABOVE_ZERO],
         "dissimilarity": [StrOptions({kind for kind in KINDS if kind is not None}), None],
         "transductive": ["boolean"],
-        "max_states": [Interval(Integral, 1, None, closed="left")],
+        "max_states": [AT_LEAST_ONE],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
+        "max_iter": [AT_LEAST_ONE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logsumexp
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil import voting
 from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import reference
 from gmil.rivals.columns import dense_columns, varying_columns
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
 from gmil.rivals.noisy_or import (
     Concept,
     LabelledInstances,
@@ -26,7 +27,6 @@ from gmil.rivals.noisy_or import (
     maximise_likelihood,
 )
 from gmil.rivals.scaled import BinaryClassifier
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
@@ -69,14 +69,13 @@ class DensityClassifier(BinaryClassifier):
     random_state: Any
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_start_bags": [Interval(Integral, 1, None, closed="left"), None],
-        "n_starts_per_bag": [Interval(Integral, 1, None, closed="left"), None],
-        "initial_scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "threshold": [Interval(Real, 0, 1, closed="neither"), StrOptions({"best"})],
+        **BinaryClassifier._parameter_constraints,
+        "n_start_bags": [AT_LEAST_ONE, None],
+        "n_starts_per_bag": [AT_LEAST_ONE, None],
+        "initial_scale": [ABOVE_ZERO, StrOptions({"auto"})],
+        "threshold": [INSIDE_UNIT, StrOptions({"best"})],
         "combine": [StrOptions({"max", "noisy-or"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
+        "max_iter": [AT_LEAST_ONE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }

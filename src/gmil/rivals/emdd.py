@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.diverse_density import DensityClassifier
 from gmil.rivals.noisy_or import Concept, LabelledInstances, alternate
 
@@ -90,9 +90,9 @@ class EMDD(DensityClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityClassifier._parameter_constraints,
-        "n_concepts": [Interval(Integral, 1, None, closed="left")],
+        "n_concepts": [AT_LEAST_ONE],
         "select": [StrOptions({"errors", "likelihood"})],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "max_rounds": [AT_LEAST_ONE],
     }
 
     def __init__(

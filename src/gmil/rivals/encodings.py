@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from sklearn.utils._param_validation import Interval
 
 from gmil.base import register
 from gmil.classifiers.settings import sample_rows
 from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
+from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.embedded import EmbeddedClassifier
 from gmil.rivals.encoding_vectors import normalize_vectors, vlad_vectors
 
@@ -33,8 +31,8 @@ class EncodedClassifier(EmbeddedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EmbeddedClassifier._parameter_constraints,
-        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "sample_size": [AT_LEAST_ONE, None],
+        "max_iter": [AT_LEAST_ONE],
     }
 
     def _learn(self, training: Training) -> None:
@@ -150,9 +148,9 @@ class VLADClassifier(EncodedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EncodedClassifier._parameter_constraints,
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": [AT_LEAST_ONE],
         "occupancy": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [AT_LEAST_ONE],
     }
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, _fit_context, clone
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 
 from gmil.base import BagClassifier, register
@@ -17,6 +17,7 @@ from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.folds import fit_with_groups, takes_groups
 from gmil.rivals.citation import CitationKNN
+from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.members import with_positive_class, with_seed
 from gmil.rivals.tuning import check_groups
 
@@ -93,7 +94,7 @@ class MILEnsemble(BagClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [AT_LEAST_ONE],
         "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.classifiers.space import FeatureSpace, fit_space
 from gmil.engine import resolve
+from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT
 from gmil.rivals.encoding_vectors import Mixture, fisher_vectors, fit_mixture, normalize_vectors
 from gmil.rivals.encodings import EncodedClassifier
 
@@ -98,10 +98,10 @@ class FisherVectorClassifier(EncodedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EncodedClassifier._parameter_constraints,
-        "n_gaussians": [Interval(Integral, 1, None, closed="left")],
+        "n_gaussians": [AT_LEAST_ONE],
         "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
+            AT_LEAST_ONE,
+            INSIDE_UNIT,
             StrOptions({"auto"}),
             None,
         ],
@@ -150,8 +150,7 @@ class FisherVectorClassifier(EncodedClassifier):
         return _dense(instances)
 
     def _apply_space(self, X: Instances) -> Instances:
-        unit_length = self.scale is not None and self.scale.endswith("l2")
-        space = FeatureSpace(self.scale_shift_, self.scale_divisor_, unit_length, self.pca_mean_, self.pca_components_)
+        space = FeatureSpace(*self._scaling(), self.pca_mean_, self.pca_components_)
         return _dense(space.apply(X))
 
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.rivals.bag_kernels import median_gamma
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.rivals.gp_evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
 from gmil.rivals.gp_gram import Kernel
 from gmil.rivals.gp_inducing import choose_basis, thin_bags
 from gmil.rivals.gp_prediction import BagMoments, Posterior
 from gmil.rivals.scaled import BinaryClassifier
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -116,17 +116,16 @@ class GPMIL(BinaryClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryClassifier._parameter_constraints,
         "optimize": ["boolean"],
         "ard": ["boolean"],
-        "amplitude": [Interval(Real, 0, None, closed="neither")],
-        "length_scale": [Interval(Real, 0, None, closed="neither"), "array-like", StrOptions({"median"})],
-        "offset": [Interval(Real, 0, None, closed="left")],
-        "sharpness": [Interval(Real, 0, None, closed="neither")],
-        "n_inducing": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
+        "amplitude": [ABOVE_ZERO],
+        "length_scale": [ABOVE_ZERO, "array-like", StrOptions({"median"})],
+        "offset": [NOT_NEGATIVE],
+        "sharpness": [ABOVE_ZERO],
+        "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
+        "sample_size": [AT_LEAST_ONE, None],
+        "max_iter": [AT_LEAST_ONE],
         "n_jobs": [Integral, None],
         "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],

@@ -10,7 +10,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine import resolve
-from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
+from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.gram import solve_svm
 from gmil.rivals.graph_training import (
     Points,
@@ -25,7 +26,7 @@ from gmil.rivals.graph_training import (
 )
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.svm_kernels import as_double, expansion, rows_of
-from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, TunedClassifier
+from gmil.rivals.tuned import TunedClassifier
 from gmil.rivals.tuning import WIDTHS, KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ class GraphKernelSVM(TunedClassifier):
         **TunedClassifier._parameter_constraints,
         "graphs": [StrOptions({"implicit", "explicit"})],
         "C": [ABOVE_ZERO],
-        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
-        "edge_gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "gamma": KERNEL_WIDTH,
+        "edge_gamma": KERNEL_WIDTH,
         "max_edges": [AT_LEAST_ONE, None],
         "normalize": [StrOptions({"each", "sum"})],
     }
@@ -154,8 +155,8 @@ class GraphKernelSVM(TunedClassifier):
     def _fit_tuned(self, training: Training, backend: Backend) -> None:
         bags, generator = training.bags, training.generator
         nodes, edges, self.n_thinned_bags_ = self._graphs(as_double(self._fit_scaled(bags)), bags.offsets, backend)
-        gamma = self._width(self.gamma, nodes, backend, generator)
-        self.edge_gamma_ = self._width(self.edge_gamma, edges, backend, generator)
+        gamma = kernel_width(self.gamma, nodes.features, backend, generator)
+        self.edge_gamma_ = kernel_width(self.edge_gamma, edges.features, backend, generator)
         if self.n_thinned_bags_:
             _log.info(
                 "%d of %d bags have more edges than max_edges=%s; so many were taken evenly along them.",
@@ -181,11 +182,6 @@ class GraphKernelSVM(TunedClassifier):
             return all_nodes(instances, offsets), edges, n_thinned
         none = Points(np.empty((0, 4)), np.empty(0), np.zeros(len(offsets), dtype=np.int64))
         return clique_nodes(instances, offsets, backend), none, 0
-
-    def _width(self, gamma: float | str, points: Points, backend: Backend, generator: np.random.Generator) -> float:
-        if not isinstance(gamma, str):
-            return gamma
-        return median_gamma(points.features, backend, generator) if points.features.shape[0] else 1.0
 
     def _choose(self, kernels: dict[float, Floats], gamma: float, training: Training) -> KernelSetting:
         def decide(setting: KernelSetting, test: Booleans) -> Floats:

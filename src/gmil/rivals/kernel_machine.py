@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from gmil.engine import resolve
-from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
+from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.gram import Gram
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
-from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, Training, TunedClassifier
+from gmil.rivals.tuned import Training, TunedClassifier
 from gmil.rivals.tuning import KernelSetting, kernel_settings
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class KernelMachine(InstanceFunction):
         **TunedClassifier._parameter_constraints,
         "C": [ABOVE_ZERO],
         "kernel": [StrOptions({"rbf", "linear"})],
-        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "gamma": KERNEL_WIDTH,
         "max_iter": [AT_LEAST_ONE],
     }
 
@@ -110,7 +111,7 @@ class KernelMachine(InstanceFunction):
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
         instances = as_double(instances)
-        gamma = median_gamma(instances, backend, training.generator) if isinstance(self.gamma, str) else self.gamma
+        gamma = kernel_width(self.gamma, instances, backend, training.generator)
         few, cuts = training.few(instances, offsets)
         problem = _Problem(self, few, cuts, training.positive, backend, one_setting=not training.folds)
         setting = training.choose(self._settings(gamma), self._untuned(gamma), problem.decide)

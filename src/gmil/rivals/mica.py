@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine.reference import dense_rows
-from gmil.rivals.bag_kernels import InstanceKernel, median_gamma
+from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.rivals.kernel_machine import InstanceFunction
 from gmil.rivals.mica_training import Plane, train_mica
 from gmil.rivals.svm_kernels import arrange, as_double, chosen_rows, kernel_columns
-from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -108,10 +107,10 @@ class MICA(InstanceFunction):
         **InstanceFunction._parameter_constraints,
         "nu": [ABOVE_ZERO],
         "kernel": [StrOptions({"linear", "rbf"})],
-        "gamma": [ABOVE_ZERO, StrOptions({"median"})],
+        "gamma": KERNEL_WIDTH,
         "n_basis": [AT_LEAST_ONE],
         "max_iter": [AT_LEAST_ONE],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [NOT_NEGATIVE],
     }
 
     def __init__(
@@ -167,8 +166,7 @@ class MICA(InstanceFunction):
             return instances, np.empty(0, dtype=np.int64)
         n_instances = instances.shape[0]
         basis = np.sort(generator.choice(n_instances, min(self.n_basis, n_instances), replace=False))
-        is_median = isinstance(self.gamma, str)
-        self.gamma_ = median_gamma(instances, backend, generator) if is_median else float(self.gamma)
+        self.gamma_ = kernel_width(self.gamma, instances, backend, generator)
         kernel = InstanceKernel("rbf", self.gamma_)
         return kernel_columns(instances, dense_rows(instances, basis), kernel, backend), basis
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.svm import LinearSVC
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.rivals.bag_kernels import median_gamma
+from gmil.rivals.constraints import AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.embedded import EmbeddedClassifier
 
 if TYPE_CHECKING:
@@ -102,9 +101,9 @@ class MILES(EmbeddedClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EmbeddedClassifier._parameter_constraints,
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "max_prototypes": [Interval(Integral, 1, None, closed="left"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "gamma": KERNEL_WIDTH,
+        "max_prototypes": [AT_LEAST_ONE, None],
+        "max_iter": [AT_LEAST_ONE],
     }
 
     def __init__(

@@ -8,17 +8,14 @@ import numpy as np
 
 from gmil.errors import BagValidationError
 from gmil.rivals.scaled import ScaledClassifier
-from gmil.scaling import Scaling, apply_scaling
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
-    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.engine.arrays import Floats, Integers
 
 
 class MulticlassClassifier(ScaledClassifier):
-    """A classifier of two or more classes, with a parameter ``pos_label`` as `gmil.GMIL` has it."""
-
-    pos_label: Any
+    """A classifier of two or more classes."""
 
     def _check_classes(self, X: Any, y: Any) -> tuple[Bags, Integers]:
         """Return training bags and class numbers; of two classes the positive one is 1."""
@@ -27,11 +24,6 @@ class MulticlassClassifier(ScaledClassifier):
         if len(self.classes_) == 2:
             return bags, (labels == self._class_order()[1]).astype(np.int64)
         return bags, labels
-
-    def _scaled(self, instances: Instances) -> Instances:
-        """Return instances scaled as in training."""
-        unit_length = self.scale is not None and self.scale.endswith("l2")
-        return apply_scaling(instances, Scaling(self.scale_shift_, self.scale_divisor_, unit_length))
 
 
 def check_decisions(estimator: Any, n_classes: int) -> None:

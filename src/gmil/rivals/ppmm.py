@@ -12,6 +12,7 @@ from gmil.base import register
 from gmil.classifiers.settings import sample_rows
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.rivals.gram import solve_svm
 from gmil.rivals.ppmm_kernels import (
     EXPONENTS,
@@ -25,7 +26,7 @@ from gmil.rivals.ppmm_kernels import (
     powered,
 )
 from gmil.rivals.svm_kernels import as_double
-from gmil.rivals.tuned import ABOVE_ZERO, AT_LEAST_ONE, TunedClassifier
+from gmil.rivals.tuned import TunedClassifier
 from gmil.rivals.tuning import COSTS
 from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import BagClassifier, TwoClassMixin
-from gmil.scaling import Scaling, apply_scaling, fit_scaling
+from gmil.scaling import SCALINGS, Scaling, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -13,11 +16,17 @@ if TYPE_CHECKING:
 
 
 class ScaledClassifier(BagClassifier):
-    """A classifier of bags with a parameter ``scale``, as `gmil.GMIL` has it."""
+    """A classifier of bags with parameters ``scale`` and ``pos_label``, as `gmil.GMIL` has them."""
 
     scale: str | None
+    pos_label: Any
     scale_shift_: Floats | None
     scale_divisor_: Floats | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "pos_label": [Real, str, "boolean", None],
+    }
 
     def _fit_scaled(self, bags: Bags) -> Instances:
         """Learn the scaling from training bags and return their instances scaled."""
@@ -28,11 +37,16 @@ class ScaledClassifier(BagClassifier):
     def _new_scaled(self, X: Any) -> tuple[Bags, Instances]:
         """Return new bags, checked, and their instances scaled as in training."""
         bags = self._check_new(X)
+        return bags, self._scaled(bags.instances)
+
+    def _scaled(self, instances: Instances) -> Instances:
+        """Return instances scaled as in training."""
+        return apply_scaling(instances, self._scaling())
+
+    def _scaling(self) -> Scaling:
         unit_length = self.scale is not None and self.scale.endswith("l2")
-        return bags, apply_scaling(bags.instances, Scaling(self.scale_shift_, self.scale_divisor_, unit_length))
+        return Scaling(self.scale_shift_, self.scale_divisor_, unit_length)
 
 
 class BinaryClassifier(TwoClassMixin, ScaledClassifier):
-    """A classifier of two classes, with a parameter ``pos_label`` as `gmil.GMIL` has it."""
-
-    pos_label: Any
+    """A classifier of two classes."""

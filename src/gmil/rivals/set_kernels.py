@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import config_context
 from sklearn.svm import SVC
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.bags import Bags
 from gmil.base import register
 from gmil.engine import resolve
-from gmil.rivals.bag_kernels import InstanceKernel, mean_kernels, median_gamma, own_kernels
+from gmil.rivals.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
 from gmil.rivals.bag_summaries import summarize
+from gmil.rivals.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.rivals.inner_folds import choose
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.tunable import TunableClassifier
@@ -112,9 +112,9 @@ class SetKernelSVM(TunableClassifier):
         **TunableClassifier._parameter_constraints,
         "kernel": [StrOptions({"nsk", "stk"})],
         "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "coef0": [Interval(Real, 0, None, closed="left")],
+        "gamma": KERNEL_WIDTH,
+        "degree": [AT_LEAST_ONE],
+        "coef0": [NOT_NEGATIVE],
         "normalization": [StrOptions({"size", "length"})],
     }
 
@@ -153,9 +153,7 @@ class SetKernelSVM(TunableClassifier):
         backend = training.backend
         bags = self._points(training.bags, backend)
         bags = self._means(bags.with_instances(self._fit_scaled(bags)), backend)
-        gamma = self.gamma
-        if isinstance(gamma, str):
-            gamma = median_gamma(bags.instances, backend, training.generator)
+        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator)
         best, kernel = self._choose(training._replace(bags=bags), gamma)
         self.gamma_, self.C_ = best.gamma, best.C
         lengths = self._lengths(kernel.diagonal())

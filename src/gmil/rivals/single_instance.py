@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, _fit_context, clone
@@ -14,7 +14,6 @@ from gmil.engine import BACKENDS, resolve
 from gmil.folds import fit_with_groups
 from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
 from gmil.rivals.tuning import check_groups
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats
@@ -61,10 +60,9 @@ class SingleInstance(MulticlassClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MulticlassClassifier._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "aggregate": [StrOptions({"max", "mean"})],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
         "backend": [StrOptions(set(BACKENDS))],
     }

@@ -9,10 +9,10 @@ from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.errors import BagValidationError
+from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.kernel_machine import KernelMachine
 from gmil.rivals.svm_kernels import Machine, arrange, chosen_rows
 from gmil.rivals.svm_training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses
-from gmil.rivals.tuned import AT_LEAST_ONE
 from gmil.rivals.tuning import COSTS
 
 if TYPE_CHECKING:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import product
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from gmil.classifiers.settings import make_generator
 from gmil.engine import BACKENDS, resolve
+from gmil.rivals.constraints import ABOVE_ZERO
 from gmil.rivals.inner_folds import inner_folds
 from gmil.rivals.multiclass import MulticlassClassifier
 from gmil.rivals.tuning import N_FOLDS, KernelSetting, check_groups
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,10 +49,9 @@ class TunableClassifier(MulticlassClassifier):
     random_state: Any
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0, None, closed="neither")],
+        **MulticlassClassifier._parameter_constraints,
+        "C": [ABOVE_ZERO],
         "tune": ["boolean"],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
         "backend": [StrOptions(set(BACKENDS))],
         "random_state": ["random_state"],

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.inner_folds import choose
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.tuning import MOST_INSTANCES, check_groups, thinned_bags, tuning_folds
-from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 Setting = TypeVar("Setting")
-
-ABOVE_ZERO = Interval(Real, 0, None, closed="neither")
-AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
 
 class Training(NamedTuple):
@@ -64,9 +59,8 @@ class TunedClassifier(BinaryClassifier):
     _tuning_rounds: ClassVar[int] = 2
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": [StrOptions(set(SCALINGS)), None],
+        **BinaryClassifier._parameter_constraints,
         "tune": ["boolean"],
-        "pos_label": [Real, str, "boolean", None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
