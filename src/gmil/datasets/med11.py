@@ -85,13 +85,11 @@ def make_med11(
         for number, share in enumerate(shares):
             with _writer(folder / f"part-{number:03d}.parquet", n_features) as write:
                 for bag in share.tolist():
+                    size, event = int(sizes[bag]), bag % n_events
                     generator = np.random.default_rng([random_state, 2, bag])
-                    event = bag % n_events
-                    actions = _actions(int(sizes[bag]), event, n_events, witness_rate, generator)
-                    frames = _frames(world, actions, generator)
-                    shows_event = actions[0] < actions[1]
+                    frames, shows_event = _video(world, size, event, witness_rate, generator)
                     write(f"video{bag:06d}", f"E{event + 1:03d}", frames, shows_event)
-                    written += int(sizes[bag])
+                    written += size
                     if progress is not None:
                         progress(written, n_instances)
 
@@ -117,6 +115,14 @@ def _mixed(common: Floats, share: float, generator: np.random.Generator) -> Floa
     own = generator.dirichlet(np.full(len(common), 0.02))
     mixed: Floats = (1 - share) * common + share * own
     return mixed
+
+
+def _video(
+    world: _World, size: int, event: int, rate: float, generator: np.random.Generator
+) -> tuple[NDArray[np.float32], Booleans]:
+    """Return the frames of a video, (n_frames, n_features), and which of them show its event."""
+    actions = _actions(size, event, len(world.actions) - 1, rate, generator)
+    return _frames(world, actions, generator), actions[0] < actions[1]
 
 
 def _actions(size: int, event: int, n_events: int, rate: float, generator: np.random.Generator) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,6 +53,11 @@ def for_each_video(
         if progress is not None:
             progress(done, len(videos))
     return outcome
+
+
+def progress_of(what: str, progress: Callable[[str, int, int], None] | None) -> Callable[[int, int], None] | None:
+    """Return a callable for ``progress`` of `for_each_video` that says what is being done."""
+    return None if progress is None else functools.partial(progress, what)
 
 
 def _attempt(function: Callable[[Path], Any], path: Path) -> tuple[Any, str | None]:

@@ -16,7 +16,7 @@ from gmil.classifiers import WeightedGMIL
 from gmil.cv_result import CVResult
 from gmil.errors import VideoError, listed
 from gmil.folds import estimator_seed, fold_numbers
-from gmil.video.batches import for_each_video
+from gmil.video.batches import for_each_video, progress_of
 from gmil.video.cache import Work
 from gmil.video.events import STRETCH, EventDetectors
 from gmil.video.features import read_video
@@ -220,24 +220,16 @@ def bags_for_folds(
         return lambda _: videos.bags, "none" if shared is None else "shared by all folds"
     paths = _videos_of(features, videos)
     work = Work(cache_path(features), shared.settings)
-
-    def report(what: str) -> Callable[[int, int], None] | None:
-        return None if progress is None else functools.partial(progress, what)
-
-    drawn = for_each_video(work.sample, paths, n_jobs=n_jobs, progress=report("Drawing descriptors"))
-    _refuse_failures(drawn.failures)
-    samples = [np.load(drawn.results[name]) for name in paths]
+    each = functools.partial(_each_video, paths, n_jobs=n_jobs, progress=progress)
+    samples = [np.load(file) for file in each("Drawing descriptors", work.sample)]
     learned = [
         learn_vocabulary([samples[i] for i in np.flatnonzero(folds != fold)], shared.settings)
         for fold in range(int(folds.max()) + 1)
     ]
-    count = functools.partial(work.histograms, vocabularies=learned)
-    counted = for_each_video(count, paths, n_jobs=n_jobs, progress=report("Counting words of all folds"))
-    _refuse_failures(counted.failures)
+    counted = each("Counting words of all folds", functools.partial(work.histograms, vocabularies=learned))
 
     def bags_of_fold(fold: int) -> Bags:
-        files = [counted.results[name][fold] for name in paths]
-        matrices = [read_video(file).instances for file in files]
+        matrices = [read_video(files[fold]).instances for files in counted]
         return videos.bags.with_instances(np.concatenate(matrices))
 
     return bags_of_fold, "learned in the training folds"
@@ -257,6 +249,16 @@ def _videos_of(features: str | os.PathLike[str], videos: LabelledVideos) -> dict
     return {name: Path(known[name]) for name in names}
 
 
-def _refuse_failures(failures: dict[str, str]) -> None:
-    if failures:
-        raise VideoError(next(iter(failures.values())))
+def _each_video(
+    paths: dict[str, Path],
+    what: str,
+    function: Callable[[Path], Any],
+    *,
+    n_jobs: int | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> list[Any]:
+    """Return what a function makes of every video, in their order; none may fail."""
+    outcome = for_each_video(function, paths, n_jobs=n_jobs, progress=progress_of(what, progress))
+    if outcome.failures:
+        raise VideoError(next(iter(outcome.failures.values())))
+    return [outcome.results[name] for name in paths]

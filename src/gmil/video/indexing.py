@@ -12,7 +12,7 @@ import numpy as np
 
 from gmil.errors import FormatError, ModelFileError, VideoError
 from gmil.files import replacing
-from gmil.video.batches import for_each_video, named_videos
+from gmil.video.batches import for_each_video, named_videos, progress_of
 from gmil.video.cache import Work
 from gmil.video.settings import IndexSettings
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
@@ -91,34 +91,42 @@ def index_videos(
     -------
     IndexResult
     """
-    named, learned = named_videos(videos), False
+    named = named_videos(videos)
     failures: dict[str, str] = {}
     if vocabulary is None:
         vocabulary = _kept_vocabulary(output, settings or IndexSettings())
     settings = (settings or IndexSettings()) if vocabulary is None else vocabulary.settings
-    folder = cache_path(output)
-    _make_folder(folder)
-    work = Work(folder, settings)
-
-    def report(what: str) -> Callable[[int, int], None] | None:
-        return None if progress is None else functools.partial(progress, what)
-
+    work = Work(_made_folder(cache_path(output)), settings)
+    each = functools.partial(_each_video, failures=failures, n_jobs=n_jobs, progress=progress)
+    learned = vocabulary is None
     if vocabulary is None:
-        drawn = for_each_video(work.sample, named, n_jobs=n_jobs, progress=report("Drawing descriptors"))
-        failures |= drawn.failures
-        _refuse_nothing(drawn.results, failures)
-        vocabulary = learn_vocabulary([np.load(path) for path in drawn.results.values()], settings)
-        learned = True
+        samples = each("Drawing descriptors", work.sample, named)
+        vocabulary = learn_vocabulary([np.load(path) for path in samples.values()], settings)
         vocabulary.save(vocabulary_path(output))
-        named = {name: named[name] for name in drawn.results}
-    count = functools.partial(work.histograms, vocabularies=[vocabulary])
-    counted = for_each_video(count, named, n_jobs=n_jobs, progress=report("Counting words"))
-    failures |= counted.failures
-    _refuse_nothing(counted.results, failures)
-    files = {name: paths[0] for name, paths in counted.results.items()}
+        named = {name: named[name] for name in samples}
+    counted = each("Counting words", functools.partial(work.histograms, vocabularies=[vocabulary]), named)
+    files = {name: paths[0] for name, paths in counted.items()}
     _join(files, output, {"vocabulary": vocabulary.digest, "videos": {name: str(named[name]) for name in files}})
     vocabulary.save(vocabulary_path(output))
     return IndexResult(list(files), failures, vocabulary, learned)
+
+
+def _each_video(
+    what: str,
+    function: Callable[[Path], Any],
+    named: Mapping[str, Path],
+    *,
+    failures: dict[str, str],
+    n_jobs: int | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> dict[str, Any]:
+    """Return results by name of the video, and add to the failures; that all fail is an error."""
+    outcome = for_each_video(function, named, n_jobs=n_jobs, progress=progress_of(what, progress))
+    failures |= outcome.failures
+    if not outcome.results:
+        msg = f"None of {len(failures)} videos can be indexed: {next(iter(failures.values()))}"
+        raise VideoError(msg)
+    return outcome.results
 
 
 def _kept_vocabulary(output: str | os.PathLike[str], settings: IndexSettings) -> Vocabulary | None:
@@ -133,18 +141,13 @@ def _kept_vocabulary(output: str | os.PathLike[str], settings: IndexSettings) ->
     return found if found.settings == settings else None
 
 
-def _make_folder(folder: Path) -> None:
+def _made_folder(folder: Path) -> Path:
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         msg = f"{folder} cannot be made, and results need it: {error.strerror}. Choose another output."
         raise VideoError(msg) from error
-
-
-def _refuse_nothing(results: Mapping[str, Any], failures: Mapping[str, str]) -> None:
-    if not results:
-        msg = f"None of {len(failures)} videos can be indexed: {next(iter(failures.values()))}"
-        raise VideoError(msg)
+    return folder
 
 
 def _join(files: Mapping[str, Path], output: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
