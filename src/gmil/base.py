@@ -138,6 +138,13 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         positive = 1 if pos_label is None else int(np.flatnonzero(self.classes_ == pos_label)[0])
         return 1 - positive, positive
 
+    def _decisions_of(self, by_class: Floats) -> Floats:
+        """Return how much of every class, (n_bags, n_classes); of two classes the positive less the negative one."""
+        if len(self.classes_) > 2:
+            return by_class
+        negative, positive = self._class_order()
+        return by_class[:, positive] - by_class[:, negative]
+
     def _check_positive_class(self) -> None:
         """Refuse a ``pos_label`` that is no class, or one of many; say which of two strings is taken as positive."""
         pos_label, classes = getattr(self, "pos_label", None), self.classes_.tolist()

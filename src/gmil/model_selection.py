@@ -172,24 +172,21 @@ def _all_at_once(
     decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
     decisions = decisions[..., 0] if is_one_problem else decisions
-    if several:
-        predictions, positive_label = (decisions > 0).astype(y.dtype), None
-    else:
-        flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
-        models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
-        predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
-        positive_label = positive_class(models[0])
+    predictions, positive_label = _labels(estimator, settings, decisions, y)
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
-    return CVResult(
-        y,
-        predictions.reshape(len(settings), len(folds), *y.shape),
-        decisions,
-        folds,
-        shared,
-        np.zeros_like(shared),
-        settings,
-        positive_label,
-    )
+    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_label)
+
+
+def _labels(
+    estimator: Any, settings: list[dict[str, Any]], decisions: Floats, y: NDArray[Any]
+) -> tuple[NDArray[Any], Any]:
+    """Return predictions, (n_settings, n_repeats, *shape of y), and the positive label of two."""
+    if is_indicator(y):
+        return (decisions > 0).astype(y.dtype), None
+    flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
+    models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
+    predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
+    return predictions.reshape(*decisions.shape[:2], *y.shape), positive_class(models[0])
 
 
 def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[Any]) -> Any:

@@ -16,13 +16,13 @@ from gmil import Bags, BagValidationError, FisherVectorClassifier, VLADClassifie
 from gmil.engine import available_backends, resolve
 from gmil.rivals import bag_summaries, fisher
 from gmil.rivals.encoding_vectors import (
-    Mixture,
     fisher_vectors,
     fit_mixture,
     normalize_vectors,
     responsibilities,
     vlad_vectors,
 )
+from gmil.rivals.mixtures import Mixture
 
 BOTH = [VLADClassifier, FisherVectorClassifier]
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils._param_validation import InvalidParameterError
 
@@ -108,6 +109,14 @@ def test_posteriors_of_a_mixture_are_those_of_scikit_learn():
     mixture.covariances_, mixture.precisions_cholesky_ = patterns.variances, 1 / np.sqrt(patterns.variances)
     assert_allclose(posteriors(X, patterns, "soft", BACKEND), mixture.predict_proba(X), atol=1e-9)
     assert_allclose(posteriors(sp.csr_array(X), patterns, "soft", BACKEND), mixture.predict_proba(X), atol=1e-9)
+
+
+def test_a_mixture_of_equal_instances_keeps_its_empty_patterns():
+    X = np.repeat(np.eye(2), 5, axis=0)
+    with pytest.warns(ConvergenceWarning, match="duplicate points"):
+        patterns = fit_mixture(X, 4, BACKEND, np.random.default_rng(0))
+    assert_allclose(posteriors(X, patterns, "soft", BACKEND).sum(axis=1), 1)
+    assert_allclose(np.exp(patterns.log_weights).sum(), 1)
 
 
 def test_the_width_follows_the_spread():

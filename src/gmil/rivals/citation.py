@@ -258,8 +258,4 @@ class CitationKNN(ScaledClassifier):
 
     def _count(self, votes: Floats, labels: Integers) -> Floats:
         """Return votes by class, (n_queries, n_classes), or of two classes their difference, (n_queries,)."""
-        by_class: Floats = votes @ (labels[:, None] == np.arange(len(self.classes_)))
-        if len(self.classes_) > 2:
-            return by_class
-        negative, positive = self._class_order()
-        return by_class[:, positive] - by_class[:, negative]
+        return self._decisions_of(votes @ (labels[:, None] == np.arange(len(self.classes_))))

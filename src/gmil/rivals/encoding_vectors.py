@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import softmax
 
 from gmil.engine.kmeans import kmeans
 from gmil.rivals.bag_summaries import dense_bags
+from gmil.rivals.mixtures import fit_from_clusters
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.rivals.mixtures import Mixture
 
 _LEAST_VARIANCE = 1e-6
 """Relative to the mean variance of the features: what a component may not fall below."""
-
-
-class Mixture(NamedTuple):
-    """Gaussians with diagonal covariance, and how many iterations found them."""
-
-    weights: Floats  # (n_components,)
-    means: Floats  # (n_components, n_features)
-    variances: Floats  # (n_components, n_features)
-    n_iter: int
 
 
 def vlad_vectors(
@@ -87,22 +80,10 @@ def normalize_vectors(vectors: Floats) -> Floats:
 def fit_mixture(
     X: Floats, n_components: int, max_iter: int, backend: Backend, generator: np.random.Generator
 ) -> Mixture:
-    """Fit a mixture of Gaussians with diagonal covariance, starting from k-means."""
-    from sklearn.mixture import GaussianMixture  # slow to import, and seldom needed
-
+    """Fit a mixture of Gaussians that starts from the centres, sizes and variances of clusters."""
     X = X.astype(np.float64, copy=False)
     floor = max(_LEAST_VARIANCE * float(X.var(axis=0).mean()), float(np.finfo(np.float64).tiny) ** 0.5)
     clusters = kmeans(X, n_components, backend=backend, generator=generator)
     members = [clusters.labels == k for k in range(n_components)]
     variances = np.stack([X[rows].var(axis=0) if rows.any() else X.var(axis=0) for rows in members]) + floor
-    counts = np.array([max(int(rows.sum()), 1) for rows in members])
-    model = GaussianMixture(
-        n_components,
-        covariance_type="diag",
-        reg_covar=floor,
-        max_iter=max_iter,
-        weights_init=counts / counts.sum(),
-        means_init=clusters.centers,
-        precisions_init=1 / variances,
-    ).fit(X)
-    return Mixture(model.weights_, model.means_, model.covariances_, int(model.n_iter_))
+    return fit_from_clusters(X, clusters, floor, max_iter=max_iter, precisions_init=1 / variances)

@@ -160,11 +160,7 @@ class MILEnsemble(BagClassifier):
         """
         bags = self._check_new(X)
         predicted = np.array([member.predict(bags) for member in self.estimators_])  # (n_members, n_bags)
-        shares: Floats = (predicted[..., None] == self.classes_).mean(axis=0)
-        if len(self.classes_) > 2:
-            return shares
-        negative, positive = self._class_order()
-        return shares[:, positive] - shares[:, negative]
+        return self._decisions_of((predicted[..., None] == self.classes_).mean(axis=0))
 
     @available_if(_members_score_instances)
     def score_instances(self, X: Any) -> Floats:

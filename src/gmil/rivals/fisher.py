@@ -11,8 +11,9 @@ from gmil.base import register
 from gmil.classifiers.space import FeatureSpace, fit_space
 from gmil.engine import resolve
 from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT
-from gmil.rivals.encoding_vectors import Mixture, fisher_vectors, fit_mixture, normalize_vectors
+from gmil.rivals.encoding_vectors import fisher_vectors, fit_mixture, normalize_vectors
 from gmil.rivals.encodings import EncodedClassifier
+from gmil.rivals.mixtures import Mixture
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from gmil.errors import BagValidationError
+from gmil.folds import fit_with_groups
 from gmil.rivals.scaled import ScaledClassifier
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
 
@@ -35,6 +39,13 @@ def check_decisions(estimator: Any, n_classes: int) -> None:
     if n_classes > 2 and "ovo" in shapes:
         msg = "decision_function_shape='ovo' gives decisions on pairs of classes. Pass 'ovr', one for every class."
         raise BagValidationError(msg)
+
+
+def fit_decider(estimator: Any, default: Callable[[], Any], X: Any, labels: Integers, groups: Any) -> Any:
+    """Fit a clone of the estimator, or where it is None what ``default`` makes, that can decide about every class."""
+    model = default() if estimator is None else clone(estimator)
+    check_decisions(model, int(labels.max()) + 1)
+    return fit_with_groups(model, X, labels, groups)
 
 
 def class_decisions(model: Any, rows: Any) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from gmil.engine.kmeans import kmeans
+from gmil.rivals.mixtures import fit_from_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,19 +57,10 @@ def fit_kmeans(
 
 def fit_mixture(X: Floats, n_patterns: int, backend: Backend, generator: np.random.Generator) -> Patterns:
     """Find patterns by a Gaussian mixture with diagonal covariances that starts from k-means."""
-    from sklearn.mixture import GaussianMixture  # slow to import, and seldom needed
-
-    start = kmeans(X, n_patterns, backend=backend, generator=generator)
-    mixture = GaussianMixture(
-        n_patterns,
-        covariance_type="diag",
-        reg_covar=_LEAST_VARIANCE * max(float(X.var(axis=0).mean()), _LEAST_WIDTH),
-        tol=1e-2,
-        weights_init=np.maximum(np.bincount(start.labels, minlength=n_patterns), 1) / X.shape[0],
-        means_init=start.centers,
-        random_state=int(generator.integers(2**31 - 1)),
-    ).fit(X)
-    return Patterns(mixture.means_, 1.0, np.log(mixture.weights_), mixture.covariances_)
+    clusters = kmeans(X, n_patterns, backend=backend, generator=generator)
+    floor = _LEAST_VARIANCE * max(float(X.var(axis=0).mean()), _LEAST_WIDTH)
+    mixture = fit_from_clusters(X, clusters, floor, tol=1e-2, random_state=int(generator.integers(2**31 - 1)))
+    return Patterns(mixture.means, 1.0, np.log(mixture.weights), mixture.variances)
 
 
 def posteriors(X: Instances, patterns: Patterns, assignment: str, backend: Backend) -> Floats:

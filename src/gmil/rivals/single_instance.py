@@ -5,14 +5,13 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
-from gmil.folds import fit_with_groups
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
+from gmil.rivals.multiclass import MulticlassClassifier, class_decisions, fit_decider
 from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
@@ -101,10 +100,9 @@ class SingleInstance(MulticlassClassifier):
         """
         bags, labels = self._check_classes(X, y)
         numbers = check_groups(groups, len(bags))
-        estimator = LogisticRegression(max_iter=10_000) if self.estimator is None else clone(self.estimator)
-        check_decisions(estimator, len(self.classes_))
-        of_instances = None if numbers is None else numbers[bags.segment_ids]
-        self.estimator_ = fit_with_groups(estimator, self._fit_scaled(bags), labels[bags.segment_ids], of_instances)
+        instances, of = self._fit_scaled(bags), bags.segment_ids
+        groups_of_instances = None if numbers is None else numbers[of]
+        self.estimator_ = fit_decider(self.estimator, _default_estimator, instances, labels[of], groups_of_instances)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -135,3 +133,7 @@ class SingleInstance(MulticlassClassifier):
         """
         _, instances = self._new_scaled(X)
         return class_decisions(self.estimator_, instances)
+
+
+def _default_estimator() -> Any:
+    return LogisticRegression(max_iter=10_000)

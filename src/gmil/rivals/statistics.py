@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -14,9 +14,8 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, listed
-from gmil.folds import fit_with_groups
 from gmil.rivals.bag_summaries import STATISTICS, summarize
-from gmil.rivals.multiclass import MulticlassClassifier, check_decisions, class_decisions
+from gmil.rivals.multiclass import MulticlassClassifier, class_decisions, fit_decider
 from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
@@ -112,9 +111,8 @@ class BagStatistics(MulticlassClassifier):
         bags, labels = self._check_classes(X, y)
         numbers = check_groups(groups, len(bags))
         self._check_statistics()
-        estimator = _default_estimator() if self.estimator is None else clone(self.estimator)
-        check_decisions(estimator, len(self.classes_))
-        self.estimator_ = fit_with_groups(estimator, self._rows(bags, self._fit_scaled(bags)), labels, numbers)
+        rows = self._rows(bags, self._fit_scaled(bags))
+        self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
         return self
 
     def decision_function(self, X: Any) -> Floats:

@@ -83,18 +83,45 @@ cdef inline int _require_labels(int64_t bad_row, const int32_t[::1] labels, int6
     return 0
 
 
+cdef inline int _require_centers(const real[:, ::1] X, const real[:, ::1] centers, str what) except -1:
+    return _require(
+        X.shape[0] > 0 and X.shape[1] > 0 and centers.shape[0] > 0 and centers.shape[1] == X.shape[1], what
+    )
+
+
+cdef inline int _require_pairs(
+    const real[:, ::1] X, const real[:, ::1] others, const real[:, ::1] out, str what
+) except -1:
+    _require_centers(X, others, what)
+    return _require(out.shape[0] == X.shape[0] and out.shape[1] == others.shape[0], "out")
+
+
+cdef inline int _require_assignment(
+    const real[:, ::1] X, const real[:, ::1] centers, const int32_t[::1] labels, const real[::1] nearest
+) except -1:
+    _require_centers(X, centers, "centers")
+    _require(labels.shape[0] == X.shape[0], "labels")
+    return _require(nearest.shape[0] == X.shape[0], "nearest")
+
+
+cdef inline bint _has_bags(const real[:, ::1] values, const int64_t[::1] offsets, const real[:, ::1] out) except -1:
+    """Refuse shapes that do not fit; tell whether there is anything to reduce."""
+    cdef int64_t n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, values.shape[0])
+    _require(out.shape[0] == n_bags and out.shape[1] == values.shape[1], "out")
+    return n_bags > 0 and values.shape[1] > 0
+
+
 def sq_distances(const real[:, ::1] X, const real[:, ::1] centers, real[:, ::1] out, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
-    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
-    _require(out.shape[0] == n and out.shape[1] == k, "out")
+    _require_pairs(X, centers, out, "centers")
     with nogil:
         run_sq_distances(&X[0, 0], n, d, &centers[0, 0], k, &out[0, 0], n_threads)
 
 
 def l1_distances(const real[:, ::1] X, const real[:, ::1] Y, real[:, ::1] out, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = Y.shape[0]
-    _require(n > 0 and d > 0 and k > 0 and Y.shape[1] == d, "Y")
-    _require(out.shape[0] == n and out.shape[1] == k, "out")
+    _require_pairs(X, Y, out, "Y")
     with nogil:
         run_l1_distances(&X[0, 0], n, d, &Y[0, 0], k, &out[0, 0], n_threads)
 
@@ -109,9 +136,7 @@ def column_ranks(const real[:, ::1] X, const real[:, ::1] knots, real[:, ::1] ou
 
 def assign(const real[:, ::1] X, const real[:, ::1] centers, int32_t[::1] labels, real[::1] nearest, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
-    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
-    _require(labels.shape[0] == n, "labels")
-    _require(nearest.shape[0] == n, "nearest")
+    _require_assignment(X, centers, labels, nearest)
     with nogil:
         run_assign(&X[0, 0], n, d, &centers[0, 0], k, &labels[0], &nearest[0], NULL, NULL, n_threads)
 
@@ -121,9 +146,7 @@ def assign_sums(
     double[:, ::1] sums, int64_t[::1] counts, int n_threads,
 ):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
-    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
-    _require(labels.shape[0] == n, "labels")
-    _require(nearest.shape[0] == n, "nearest")
+    _require_assignment(X, centers, labels, nearest)
     _require(sums.shape[0] == k and sums.shape[1] == d, "sums")
     _require(counts.shape[0] == k, "counts")
     with nogil:
@@ -144,7 +167,7 @@ def lloyd(const real[:, ::1] X, real[:, ::1] centers, int64_t max_iter, int32_t[
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
     cdef int64_t n_iter
     cdef double inertia = 0
-    _require(n > 0 and d > 0 and k > 0 and centers.shape[1] == d, "centers")
+    _require_centers(X, centers, "centers")
     _require(labels.shape[0] == n, "labels")
     with nogil:
         n_iter = run_lloyd(&X[0, 0], n, d, &centers[0, 0], k, max_iter, &labels[0], &inertia, n_threads)
@@ -161,42 +184,30 @@ def gram_matrix(const real[:, ::1] X, double[:, ::1] out, int n_threads):
 
 def bag_min(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
     cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    _require_bags(offsets, n)
-    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
-    if n_bags == 0 or d == 0:
-        return
-    with nogil:
-        run_bag_min(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+    if _has_bags(values, offsets, out):
+        with nogil:
+            run_bag_min(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
 
 
 def bag_max(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
     cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    _require_bags(offsets, n)
-    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
-    if n_bags == 0 or d == 0:
-        return
-    with nogil:
-        run_bag_max(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+    if _has_bags(values, offsets, out):
+        with nogil:
+            run_bag_max(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
 
 
 def bag_mean(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
     cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    _require_bags(offsets, n)
-    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
-    if n_bags == 0 or d == 0:
-        return
-    with nogil:
-        run_bag_mean(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+    if _has_bags(values, offsets, out):
+        with nogil:
+            run_bag_mean(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
 
 
 def bag_deviation(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
     cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    _require_bags(offsets, n)
-    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
-    if n_bags == 0 or d == 0:
-        return
-    with nogil:
-        run_bag_deviation(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+    if _has_bags(values, offsets, out):
+        with nogil:
+            run_bag_deviation(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
 
 
 def bag_two_min(
