@@ -225,7 +225,7 @@ def test_sparse_bags_stay_sparse_and_are_saved(gaussian_bags, tmp_path):
     bags, y = gaussian_bags()
     sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
     model = CitationKNN().fit(sparse, y)
-    assert isinstance(model.instances_, tuple)
+    assert isinstance(model.instances_, dict)
     assert_array_equal(model.decision_function(sparse), CitationKNN().fit(bags, y).decision_function(bags))
     model.save(tmp_path / "model.gmil")
     assert_array_equal(gmil.load(tmp_path / "model.gmil").predict(sparse), model.predict(sparse))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gmil.engine import closeness, sq_differences
 from gmil.engine.reference import dense_rows, row_sq_norms
@@ -46,18 +45,6 @@ class Grouped(NamedTuple):
 def grouped(instances: Instances, offsets: Integers) -> Grouped:
     """Return bags in double precision, so that rounding of the fast expansion never decides between neighbours."""
     return Grouped(instances.astype(np.float64, copy=False), offsets)
-
-
-def pack(X: Instances) -> Any:
-    """Return a matrix as something that models can be saved with: sparse ones as a tuple of their arrays."""
-    return (X.data, X.indices, X.indptr) if sp.issparse(X) else X
-
-
-def unpack(packed: Any, n_features: int) -> Instances:
-    """Undo `pack`."""
-    if not isinstance(packed, tuple):
-        return packed
-    return sp.csr_array(packed, shape=(len(packed[2]) - 1, n_features))
 
 
 def rank_within(how: str, rank: float, size: int) -> int:

@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from gmil.engine.reference import dense_rows
+from gmil.rivals.sparse_parts import dense
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ def mean_kernels(
     sums = np.zeros((len(kernels), len(left_offsets) - 1, len(right_offsets) - 1))
     mirrored = left is right
     for columns, right_bags, right_cut in _blocks(right_offsets):
-        block = _dense(right[columns])
+        block = dense(right[columns])
         for rows, left_bags, left_cut in _blocks(left_offsets):
             if mirrored and rows.start > columns.start:
                 break
@@ -123,7 +123,3 @@ def _sum_pairs(values: Floats, left_cut: Integers, right_cut: Integers, backend:
     by_left = backend.bag_mean(values, left_cut) * np.diff(left_cut)[:, None]
     by_both = backend.bag_mean(np.ascontiguousarray(by_left.T), right_cut) * np.diff(right_cut)[:, None]
     return np.asarray(by_both.T)
-
-
-def _dense(X: Any) -> Floats:
-    return X.toarray() if sp.issparse(X) else X

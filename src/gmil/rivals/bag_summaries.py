@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
+
+from gmil.rivals.sparse_parts import dense
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ def dense_bags(X: Any, offsets: Integers) -> Iterator[tuple[Floats, Integers]]:
         fitting = int(np.searchsorted(offsets, offsets[first] + rows, side="right")) - 1
         last = max(fitting, first + 1)
         block = X[offsets[first] : offsets[last]]
-        yield (block.toarray() if sp.issparse(block) else block), offsets[first : last + 1] - offsets[first]
+        yield dense(block), offsets[first : last + 1] - offsets[first]
         first = last
 
 

@@ -17,12 +17,11 @@ from gmil.rivals.bag_distances import (
     distances_between,
     distances_within,
     grouped,
-    pack,
-    unpack,
 )
 from gmil.rivals.citation_votes import citing_radii, radii_without, voters
 from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.scaled import ScaledClassifier
+from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.scaling import apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ class CitationKNN(ScaledClassifier):
     ----------
     radii_ : array of shape (n_bags,)
         The distance of every training bag to its ``n_citers``-th nearest other: what is nearer, it cites.
-    instances_ : array of shape (n_instances, n_features), or a tuple of the arrays of a CSR matrix
-        The training instances, scaled, in double precision.
+    instances_ : array of shape (n_instances, n_features)
+        The training instances, scaled, in double precision; sparse ones as a dict of arrays.
     offsets_ : array of shape (n_bags + 1,)
         Where the training bags begin.
     labels_ : array of shape (n_bags,)
@@ -247,11 +246,11 @@ class CitationKNN(ScaledClassifier):
         bags, self.labels_ = self._check_training(X, y)
         self._check_positive_class()
         training = grouped(self._fit_scaled(bags), bags.offsets)
-        self.instances_, self.offsets_ = pack(training.instances), training.offsets
+        self.instances_, self.offsets_ = to_parts(training.instances), training.offsets
         return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))
 
     def _decide(self, queries: Grouped) -> Floats:
-        training = Grouped(unpack(self.instances_, self.n_features_in_), self.offsets_)
+        training = Grouped(from_parts(self.instances_), self.offsets_)
         backend = resolve(self.backend, self.n_jobs)
         to_training = distances_between(queries, training, self.distance, self.rank, backend)
         return self._count(voters(to_training, self.radii_, self.n_references), self.labels_)

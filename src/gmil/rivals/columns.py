@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.rivals.sparse_parts import dense
+
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
 
 
 def dense_columns(X: Instances, columns: Integers) -> Floats:
     """Return some columns as a dense array in double precision."""
-    picked = X[:, columns]
-    return np.asarray(picked.toarray() if sp.issparse(picked) else picked, dtype=np.float64)
+    return np.asarray(dense(X[:, columns]), dtype=np.float64)
 
 
 def varying_columns(X: Instances) -> Integers:

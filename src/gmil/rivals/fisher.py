@@ -14,6 +14,7 @@ from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT
 from gmil.rivals.encoding_vectors import fisher_vectors, fit_mixture, normalize_vectors
 from gmil.rivals.encodings import EncodedClassifier
 from gmil.rivals.mixtures import Mixture
+from gmil.rivals.sparse_parts import dense
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
@@ -148,11 +149,11 @@ class FisherVectorClassifier(EncodedClassifier):
         space, instances = fit_space(X, self.scale, n_components, training.generator)
         self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
         self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
-        return _dense(instances)
+        return dense(instances)
 
     def _apply_space(self, X: Instances) -> Instances:
         space = FeatureSpace(*self._scaling(), self.pca_mean_, self.pca_components_)
-        return _dense(space.apply(X))
+        return dense(space.apply(X))
 
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:
         mixture = Mixture(self.weights_, self.means_, self.variances_, self.n_iter_)
@@ -165,7 +166,3 @@ def _automatic_components(X: Instances) -> float | None:
         return _SHARE_OF_VARIANCE if (X[0] != X).any() else None
     # The solver for sparse data cannot give all components.
     return min(_SPARSE_DIRECTIONS, min(X.shape) - 1) or None
-
-
-def _dense(X: Any) -> Floats:
-    return X.toarray() if sp.issparse(X) else X

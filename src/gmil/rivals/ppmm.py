@@ -25,6 +25,7 @@ from gmil.rivals.ppmm_kernels import (
     fit_mixture,
     powered,
 )
+from gmil.rivals.sparse_parts import dense
 from gmil.rivals.svm_kernels import as_double
 from gmil.rivals.tuned import TunedClassifier
 from gmil.rivals.tuning import COSTS
@@ -246,8 +247,7 @@ class PPMM(TunedClassifier):
     ) -> Patterns:
         if self.codebook == "kmeans":
             return fit_kmeans(instances, size, self.softness, backend, generator)
-        dense = instances if isinstance(instances, np.ndarray) else instances.toarray()
-        return fit_mixture(dense, size, backend, generator)
+        return fit_mixture(dense(instances), size, backend, generator)
 
     def _adapt(self, shares: list[Floats], positive: Booleans) -> Adapted:
         """Choose restart and exponent."""
