@@ -65,11 +65,18 @@ class InstanceFunction(TunedClassifier):
     def _keep_support(self, dual: Floats, instances: Instances) -> None:
         """Keep what f needs of the training instances; for a linear kernel that is one row, its weights."""
         if self.kernel == "linear":
-            self.support_instances_ = np.asarray(instances.T @ dual)[None, :]
-            self.dual_coef_ = np.ones(1)
+            self._keep_weights(np.asarray(instances.T @ dual))
         else:
             rows = np.flatnonzero(dual) if dual.any() else np.zeros(1, dtype=np.int64)
             self.support_instances_, self.dual_coef_ = to_parts(instances[rows]), dual[rows]
+
+    def _keep_weights(self, weights: Floats) -> None:
+        """Keep the weights of the features, which are all that a linear f needs."""
+        self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
+
+    def _keep_course(self, intercept: float, objectives: Floats, stop_reason: str) -> None:
+        self.intercept_, self.objectives_ = intercept, objectives
+        self.stop_reason_, self.n_iter_ = stop_reason, len(objectives)
 
 
 class KernelMachine(InstanceFunction):
@@ -120,11 +127,7 @@ class KernelMachine(InstanceFunction):
         self.gamma_, self.C_ = setting.gamma, setting.C
         arrangement, machine = problem.train(setting)
         self._keep_support(machine.dual, instances[arrangement.rows])
-        self._keep_course(machine)
-
-    def _keep_course(self, machine: Machine) -> None:
-        self.intercept_, self.objectives_ = machine.intercept, machine.objectives
-        self.stop_reason_, self.n_iter_ = machine.stop_reason, len(machine.objectives)
+        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
 
     def _untuned(self, gamma: float) -> KernelSetting:
         return KernelSetting(gamma, self.C)

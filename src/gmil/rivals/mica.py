@@ -173,8 +173,7 @@ class MICA(InstanceFunction):
     def _keep_plane(self, plane: Plane, basis: Integers, instances: Instances) -> None:
         self.n_weights_ = int(np.count_nonzero(plane.weights))
         if self.kernel == "linear":
-            self.support_instances_, self.dual_coef_ = plane.weights[None, :], np.ones(1)
+            self._keep_weights(plane.weights)
         else:
             self._keep_support(plane.weights, instances[basis])
-        self.intercept_, self.objectives_ = -plane.threshold, plane.objectives
-        self.stop_reason_, self.n_iter_ = plane.stop_reason, len(plane.objectives)
+        self._keep_course(-plane.threshold, plane.objectives, plane.stop_reason)

@@ -254,5 +254,5 @@ class WitnessSVM(KernelMachine):
         self.C_ = training.choose(COSTS, self.C, decide)
         weights, machine = train(self.C_)
         self.gamma_ = 1.0
-        self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
-        self._keep_course(machine)
+        self._keep_weights(weights)
+        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
