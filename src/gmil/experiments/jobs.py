@@ -150,7 +150,7 @@ def _method_jobs(spec: Spec, entry: MethodEntry, dataset: Dataset) -> Iterator[P
         return
     for column in entry.columns:
         names = (entry.name, entry.label, column)
-        repeats = spec.protocol.repeats_of(column)
+        repeats = min(spec.protocol.repeats_of(column), entry.repeats or spec.protocol.repeats)
         if column == "paper":
             yield from _repeated(spec, dataset, names, paper_params(entry, dataset.name), repeats)
         elif has_grid(entry.name):

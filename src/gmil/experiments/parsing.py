@@ -28,7 +28,7 @@ _SPEC_KEYS = {
     "title", "datasets", "optional_datasets", "method", "sweep", "controls", "protocol", "quick", "generated",
 }  # fmt: skip
 _PROTOCOL_KEYS = {"folds", "repeats", "tuned_repeats", "seed", "inner_folds", "max_settings"}
-_METHOD_KEYS = {"name", "label", "columns", "from_paper", "params", "per_dataset", "quick"}
+_METHOD_KEYS = {"name", "label", "columns", "from_paper", "params", "per_dataset", "quick", "repeats"}
 _SWEEP_KEYS = {
     "name", "title", "axis", "method", "datasets", "params", "per_dataset", "parameter", "values", "quick_values",
     "repeats", "timed",
@@ -119,6 +119,7 @@ def _method(entry: Mapping[str, Any], spec: str) -> MethodEntry:
         params=python_value(entry.get("params", {})),
         per_dataset=_per_dataset(entry, where),
         quick=entry.get("quick", True),
+        repeats=entry.get("repeats"),
     )
 
 

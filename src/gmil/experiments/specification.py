@@ -81,6 +81,8 @@ class MethodEntry:
         Parameters of the paper setting on single data sets; they override ``params``.
     quick : bool
         Whether a quick run measures it, or shows its published figures only because it takes too long.
+    repeats : int, optional
+        In place of the repeats of the protocol, where that has more.
     """
 
     name: str
@@ -90,6 +92,7 @@ class MethodEntry:
     params: Mapping[str, Any] = field(default_factory=dict)
     per_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = True
+    repeats: int | None = None
 
     @property
     def has_paper_setting(self) -> bool:
@@ -187,6 +190,7 @@ class Spec:
         tuned = None if tuned is None else min(tuned, repeats)
         return dataclasses.replace(
             self,
+            methods=tuple(dataclasses.replace(m, repeats=None) for m in self.methods),
             sweeps=tuple(dataclasses.replace(s, repeats=None) for s in self.sweeps),
             protocol=dataclasses.replace(self.protocol, repeats=repeats, tuned_repeats=tuned),
         )
