@@ -132,7 +132,7 @@ def _source_hash(path: Path, changed: int) -> str:  # noqa: ARG001  a changed fi
 
 
 def _meaning(source: str) -> str:
-    """Return Python source without comments, docstrings and layout."""
+    """Return Python source without comments, docstrings and layout, alike under every version of Python."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
@@ -141,7 +141,17 @@ def _meaning(source: str) -> str:
         first = body[0]
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
             node.body = body[1:] or [ast.Pass()]
-    return ast.unparse(tree)
+    return _spelled(tree)
+
+
+def _spelled(node: Any) -> str:
+    """Write a syntax tree down; what is empty is left out, as new versions of Python add such fields."""
+    if isinstance(node, list):
+        return f"[{' '.join(map(_spelled, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [f"{name}={_spelled(value)}" for name, value in ast.iter_fields(node) if value is not None and value != []]
+    return f"({' '.join([type(node).__name__, *fields])})"
 
 
 def package_version(package: str) -> str:
