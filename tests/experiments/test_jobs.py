@@ -162,3 +162,13 @@ def test_parameters_have_one_json():
     first = canonical_json({"b": np.float64(0.5), "a": [np.int64(1), None], "m": SVC(), "f": np.mean})
     assert first == canonical_json({"f": np.mean, "m": SVC(C=2), "a": (1, None), "b": 0.5})
     assert "sklearn.svm._classes.SVC" in first
+
+
+def test_the_same_source_is_spelled_alike_under_every_version_of_python():
+    spelled = fingerprints._meaning('def f(a: int = 1) -> str:\n    """Doc."""\n    return f"{a!r:>3}" "x"  # why\n')
+    assert spelled == (
+        "(Module body=[(FunctionDef name='f' args=(arguments args=[(arg arg='a' annotation=(Name id='int' "
+        "ctx=(Load)))] defaults=[(Constant value=1)]) body=[(Return value=(JoinedStr "
+        "values=[(FormattedValue value=(Name id='a' ctx=(Load)) conversion=114 format_spec=(JoinedStr values=[(Constant value='>3')])) (Constant value='x')]))] "
+        "returns=(Name id='str' ctx=(Load)))])"
+    )
