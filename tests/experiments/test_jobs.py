@@ -169,6 +169,7 @@ def test_the_same_source_is_spelled_alike_under_every_version_of_python():
     assert spelled == (
         "(Module body=[(FunctionDef name='f' args=(arguments args=[(arg arg='a' annotation=(Name id='int' "
         "ctx=(Load)))] defaults=[(Constant value=1)]) body=[(Return value=(JoinedStr "
-        "values=[(FormattedValue value=(Name id='a' ctx=(Load)) conversion=114 format_spec=(JoinedStr values=[(Constant value='>3')])) (Constant value='x')]))] "
+        "values=[(FormattedValue value=(Name id='a' ctx=(Load)) conversion=114 "
+        "format_spec=(JoinedStr values=[(Constant value='>3')])) (Constant value='x')]))] "
         "returns=(Name id='str' ctx=(Load)))])"
     )
