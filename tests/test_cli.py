@@ -77,6 +77,42 @@ def test_cv_json_has_every_field_and_agrees_with_python(run):
     assert 0 < found["fit_seconds"] + found["predict_seconds"] <= found["seconds"]
 
 
+@pytest.fixture
+def grouped_file(tmp_path, bags_file):
+    """The same bags with the patient of each, five bags a patient."""
+    _, bags, y = bags_file
+    groups = np.repeat(np.arange(40) // 5, bags.sizes)
+    path = tmp_path / "grouped.parquet"
+    gmil.write(path, gmil.Bags(bags.instances, bags.offsets, None, None, {"patient": groups}), y)
+    return path, bags, y, np.arange(40) // 5
+
+
+def test_cv_leaves_out_whole_groups(run, grouped_file):
+    path, bags, y, groups = grouped_file
+    result = run("cv", path, "--group", "patient", "--folds", 4, "--json", "--method", "gmil-cv", "--set", "cv=3")
+    [found] = json.loads(result.stdout)
+    expected = gmil.cross_validate(gmil.GMILCV(cv=3), bags, y, cv=4, groups=groups)
+    assert found["groups"] == 8
+    assert found["accuracy_mean"] == expected.accuracy()
+    assert "4-fold of whole groups" in run("cv", path, "--group", "patient", "--folds", 4, "--method", "stk").stdout
+
+
+def test_fit_tells_the_method_what_belongs_together(run, grouped_file, tmp_path):
+    path, _, y, groups = grouped_file
+    bags, _ = gmil.read(path, info=("patient",))
+    result = run("fit", path, "-o", tmp_path / "model.gmil", "--group", "patient", "--seed", 3)
+    assert result.exit_code == 0
+    expected = gmil.WeightedGMIL(random_state=3).fit(bags, y, groups=groups)
+    model = gmil.load(tmp_path / "model.gmil")
+    np.testing.assert_array_equal(model.decision_function(bags), expected.decision_function(bags))
+
+
+def test_groups_are_not_read_in_blocks(run, grouped_file):
+    result = run("cv", grouped_file[0], "--group", "patient", "--stream")
+    assert result.exit_code == 2
+    assert "--group patient needs the data in memory" in result.stderr
+
+
 def test_cv_takes_files_and_several_data_sets(run, bags_file):
     path, _, _ = bags_file
     rows = json.loads(run("cv", path, "musk1", "--method", "gmil", "--folds", 3, "--json").stdout)

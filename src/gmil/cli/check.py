@@ -8,7 +8,6 @@ import click
 
 from gmil.cli.console import clear_errors, print_table
 from gmil.cli.inputs import data_options, group_option, read_data, require_labels
-from gmil.experiments.data import groups_of
 from gmil.experiments.trust import check_data
 
 
@@ -35,10 +34,8 @@ def check(
     learnt better than shuffled labels.
     """
     with clear_errors():
-        info = () if group is None else (group,)
-        data = require_labels(read_data(source, bag, label, features, info, stream=False))
-        groups = groups_of(data.bags, group)
-        found = check_data(data.bags, data.y, groups=groups, n_permutations=permutations, random_state=seed)
+        data = require_labels(read_data(source, bag, label, features, group=group, stream=False))
+        found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
         if as_json:
             click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
             return

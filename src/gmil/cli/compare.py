@@ -15,7 +15,6 @@ from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.cli.inputs import LabelledBags, data_options, group_option, label_among, read_data, require_labels
 from gmil.cli.report import save_all
 from gmil.experiments import comparison, run
-from gmil.experiments.data import groups_of
 from gmil.experiments.output import write_csv, write_json
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ def compare(
     the output folder: a comparison that was stopped goes on.
     """
     with clear_errors():
-        info = () if group is None else (group,)
-        labelled = require_labels(read_data(data, bag, label, features, info, stream=False))
+        labelled = require_labels(read_data(data, bag, label, features, group=group, stream=False))
         wanted = Wanted(
             None if methods is None else [name.strip() for name in methods.split(",")],
             folds or (_QUICK_FOLDS if quick else comparison.FOLDS),
@@ -98,8 +96,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
     from gmil.experiments.fingerprints import data_fingerprint
     from gmil.experiments.trust import check_data
 
-    bags, y = labelled.bags, labelled.y
-    groups = groups_of(bags, asked["group"])
+    bags, y, groups = labelled.bags, labelled.y, labelled.groups
     methods, notes = comparison.choose_methods(bags, y, wanted.methods, quick=wanted.quick)
     pos_label = None if wanted.positive is None else label_among(wanted.positive, y)
     spec = comparison.comparison_spec(

@@ -16,6 +16,7 @@ from gmil.cli.inputs import (
     cluster,
     data_options,
     for_method,
+    group_option,
     make_estimator,
     method_options,
     read_data,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, help="Seed of folds and method.")
 @click.option("--jobs", type=int, help="Processes over folds.")
 @data_options
+@group_option
 @stream_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def cv(
@@ -57,13 +59,15 @@ def cv(
     bag: str | None,
     label: str | None,
     features: str | None,
+    group: str | None,
     stream: bool,
     dask: str | None,
     as_json: bool,
 ) -> None:
     """Cross-validate a method on DATA: names of data sets, files or folders.
 
-    Folds are stratified; scaling, clusters and everything else are fitted on the training folds only.
+    Folds are stratified; scaling, clusters and everything else are fitted on the training folds only. With --group
+    whole groups are left out, of folds and of what a method chooses inside its training folds.
     """
     with clear_errors(), cluster(dask) as client:
         if repeats < 1:
@@ -72,7 +76,8 @@ def cv(
         chosen = choose_method(method, paper)
         rows = []
         for name in data:
-            labelled = require_labels(read_data(name, bag, label, features, stream=stream or bool(dask) or None))
+            streamed = stream or bool(dask) or None
+            labelled = require_labels(read_data(name, bag, label, features, group=group, stream=streamed))
             start = paper_parameters(labelled.name, paper)
             estimator = make_estimator(chosen, settings, positive, labelled.y, start)
             labelled = for_method(estimator, labelled, client)
@@ -106,6 +111,7 @@ def _validate(
             data.y,
             cv=folds,
             repeats=repeats,
+            groups=data.groups,
             random_state=seed,
             n_jobs=jobs,
             progress=None if lazy else progress,
@@ -120,6 +126,7 @@ def _validate(
         "folds": folds,
         "repeats": repeats,
         "seed": seed,
+        "groups": None if data.groups is None else len(set(data.groups.tolist())),
         **measures(result),
         "fit_seconds": float(result.fit_seconds.sum()),
         "predict_seconds": float(result.predict_seconds.sum()),
@@ -164,7 +171,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
         for row in rows
     ]
     first = rows[0]
-    title = f"{first['repeats']} x {first['folds']}-fold, seed {first['seed']}; accuracies in per cent"
+    whole = "" if first["groups"] is None else " of whole groups"
+    title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
     print_table(columns, cells, title=title)
 
 

@@ -12,6 +12,7 @@ import click
 from gmil import datasets
 from gmil.base import methods
 from gmil.errors import BagValidationError, GmilError, listed
+from gmil.experiments.data import groups_of
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
 
@@ -28,11 +29,12 @@ _SMALLEST_LARGE_FILE = 1 << 23
 
 
 class LabelledBags(NamedTuple):
-    """Bags, their labels (None where the data has none) and the name to show."""
+    """Bags, their labels and groups (None where the data has none) and the name to show."""
 
     name: str
     bags: Any  # Bags, or LazyBags
     y: Any
+    groups: Any = None
 
 
 def data_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -101,27 +103,31 @@ def read_data(
     bag: str | None,
     label: str | None,
     features: str | None,
-    info: tuple[str, ...] = (),
     *,
+    group: str | None = None,
     stream: bool | None = None,
 ) -> LabelledBags:
-    """Read a bundled or fetchable data set by name, a file or a folder; ``info`` are columns that are no features.
+    """Read a bundled or fetchable data set by name, a file or a folder; ``group`` is a column that is no feature.
 
-    ``stream`` says whether to read in blocks; None leaves it to the size of the data.
+    ``stream`` says whether to read in blocks; None leaves it to the size of the data, with groups it is read at once.
     """
+    if group is not None and stream:
+        msg = f"--group {group} needs the data in memory, but --stream and --dask read blocks. Leave out one of them."
+        raise BagValidationError(msg)
     if data in datasets.dataset_names() and not Path(data).exists():
         bunch = datasets.load(data)
-        return LabelledBags(data, bunch.bags, bunch.y)
+        return LabelledBags(data, bunch.bags, bunch.y, groups_of(bunch.bags, group))
     if not Path(data).exists():
         names = ", ".join(datasets.dataset_names())
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
     columns = features.split(",") if features and "," in features else features
-    if stream or (stream is None and _is_large(Path(data), bag)):
+    if stream or (stream is None and group is None and _is_large(Path(data), bag)):
         lazy, y = datasets.scan(data, bag=bag, label=label, features=columns)
         return LabelledBags(Path(data).name, lazy, y)
+    info = () if group is None else (group,)
     bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
-    return LabelledBags(Path(data).name, bags, y)
+    return LabelledBags(Path(data).name, bags, y, groups_of(bags, group))
 
 
 def _is_large(path: Path, bag: str | None) -> bool:

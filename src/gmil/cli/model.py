@@ -18,6 +18,7 @@ from gmil.cli.inputs import (
     cluster,
     data_options,
     for_method,
+    group_option,
     make_estimator,
     method_options,
     read_data,
@@ -28,6 +29,7 @@ from gmil.cli.inputs import (
 from gmil.errors import BagValidationError
 from gmil.files import replacing
 from gmil.fold_by_fold import positive_class
+from gmil.folds import fit_with_groups
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 @click.option("--paper", is_flag=True, help="Use the settings that the paper prints for the data set.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the method.")
 @data_options
+@group_option
 @stream_options
 def fit(
     data: str,
@@ -57,6 +60,7 @@ def fit(
     bag: str | None,
     label: str | None,
     features: str | None,
+    group: str | None,
     stream: bool,
     dask: str | None,
 ) -> None:
@@ -64,13 +68,14 @@ def fit(
     from gmil.cli.cv import paper_parameters
 
     with clear_errors(), cluster(dask) as client:
-        labelled = require_labels(read_data(data, bag, label, features, stream=stream or bool(dask) or None))
+        streamed = stream or bool(dask) or None
+        labelled = require_labels(read_data(data, bag, label, features, group=group, stream=streamed))
         chosen = choose_method(method, paper)
         start = paper_parameters(labelled.name, paper)
         estimator = seeded(make_estimator(chosen, settings, positive, labelled.y, start), settings, seed)
         labelled = for_method(estimator, labelled, client)
         with reading(labelled) as bags:
-            estimator.fit(bags, labelled.y)
+            fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         persistence.save(estimator, output)
         say(f"{output}: {chosen} fitted on {len(labelled.bags)} bags, {labelled.bags.n_instances} instances.")
 
