@@ -69,6 +69,7 @@ def test_what_was_measured_is_found_again(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(table3, "cross_validate", None)
     again = table3.measure_table3([data], output=tmp_path, only=["gmil"])
     assert again["rows"][0] == first["rows"][0]
+    assert [f"table3/{path.name}" for path in (tmp_path / "table3").iterdir()] == first["rows"][0]["files"]
     with pytest.raises(TypeError):
         table3.measure_table3([data], output=tmp_path, only=["gmil"], seed=1)
 

@@ -46,7 +46,7 @@ def measure_table3(
 
     A row is one method on one data set with a cell for every event: ``auc``, ``average_precision``,
     ``balanced_accuracy``, ``recall`` and ``accuracy``, means over folds and repeats. Decisions are kept in
-    ``<output>/table3`` and found again by everything they depend on.
+    ``<output>/table3`` and found again by everything they depend on; ``files`` of a row names them.
 
     Parameters
     ----------
@@ -98,30 +98,35 @@ def _row(name: str, estimator: BaseEstimator, data: Videos, folder: Path, repeat
         return {**row, "failure": f"not run: {reason}"}
     found = [_cached(name, estimator, data, folder, seed + repeat) for repeat in range(repeats)]
     for column, event in enumerate(data.events):
-        results = [result.one_vs_rest(column) for result, _ in found]
+        results = [result.one_vs_rest(column) for result, _, _ in found]
         row["cells"][event] = {m: float(np.mean([getattr(r, m)() for r in results])) for m in MEASURES}
         row["cells"][event]["auc_spread"] = float(np.std([r.auc() for r in results])) if repeats > 1 else None
-    return {**row, "mean": _mean(row["cells"]), "seconds": float(np.mean([seconds for _, seconds in found]))}
+    return {
+        **row,
+        "mean": _mean(row["cells"]),
+        "seconds": float(np.mean([seconds for _, seconds, _ in found])),
+        "files": [f"{folder.name}/{file}" for _, _, file in found],
+    }
 
 
 def _mean(cells: dict[str, Any]) -> dict[str, float]:
     return {measure: float(np.mean([cell[measure] for cell in cells.values()])) for measure in MEASURES}
 
 
-def _cached(name: str, estimator: BaseEstimator, data: Videos, folder: Path, seed: int) -> tuple[CVResult, float]:
-    """Return decisions of a whole 10-fold and its seconds, from an earlier run where there was the same."""
+def _cached(name: str, estimator: BaseEstimator, data: Videos, folder: Path, seed: int) -> tuple[CVResult, float, str]:
+    """Return decisions of a whole 10-fold, its seconds and its file, from an earlier run where there was the same."""
     folds = fold_numbers(N_FOLDS, data.shown, None, seed)
     facts = [data.fingerprint, canonical_json(estimator.get_params()), code_fingerprint(type(estimator)), seed]
     path = folder / f"{data.name}-{name}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
-            return _result(data, folds, kept["decisions"]), float(kept["seconds"])
+            return _result(data, folds, kept["decisions"]), float(kept["seconds"]), path.name
     start = time.perf_counter()
     decisions = _decisions(estimator, data, folds, seed)
     seconds = time.perf_counter() - start
     with replacing(path) as temporary:
         np.savez(temporary, decisions=decisions, folds=folds, seconds=seconds)
-    return _result(data, folds, decisions), seconds
+    return _result(data, folds, decisions), seconds, path.name
 
 
 def _decisions(estimator: BaseEstimator, data: Videos, folds: Integers, seed: int) -> Floats:

@@ -14,7 +14,7 @@ from gmil.reporting import measured_plots, model_plots
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from gmil.reporting.summary import Curve, ModelLook, Summary
+    from gmil.reporting.summary import Curve, ModelLook, Summary, TimedFigure
 
 
 def to_html(summary: Summary) -> str:
@@ -31,8 +31,10 @@ def to_html(summary: Summary) -> str:
             version=package_version("gmil"),
             sections=_sections(summary),
             common=_commonest([source.versions for source in summary.sources]),
+            summarized=any(file.endswith(".json") for source in summary.sources for file in source.files),
             panels=drawn,
             numbers=numbers,
+            times={figure.key: _times(figure) for figure in summary.times},
             curves=[(title, Markup(picture)) for title, picture in _curves(summary.curves)],
             looks=[_look(look) for look in summary.looks],
         )
@@ -72,6 +74,15 @@ def _curves(curves: list[Curve]) -> list[tuple[str, str]]:
     pictures = [(f"{c.title} ({c.dataset})", measured_plots.draw_curve(c, limits)) for c in known]
     timed = [c for c in curves if sum(p.seconds is not None for p in c.points) > 1]
     return pictures + [(f"Time over {c.axis} ({c.dataset})", measured_plots.draw_seconds(c)) for c in timed]
+
+
+def _times(figure: TimedFigure) -> dict[str, Any]:
+    """Return the picture of a figure where anything was timed, and the labels of its lines."""
+    from markupsafe import Markup
+
+    timed = any(line.points for line in figure.lines)
+    picture = Markup(measured_plots.draw_times(figure)) if timed else None
+    return {"picture": picture, "labels": [line.label for line in figure.lines]}
 
 
 def _look(look: ModelLook) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def _lines(summary: Summary) -> Iterator[str]:
                     s.method,
                     s.setting,
                     " ".join(map(str, s.seeds)),
-                    s.folds,
+                    s.folds or "-",
                     s.gmil,
                     s.finished_at,
                     " ".join(s.files),

@@ -10,7 +10,7 @@ from gmil.reporting.svg import Plot, hint, log_ticks, nice_ticks, seconds_text, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Curve, CurvePoint
+    from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Curve, CurvePoint, TimedFigure, TimedLine
     from gmil.reporting.svg import Scale
 
 N_COLOURS = 8
@@ -37,15 +37,15 @@ def draw_accuracies(panel: AccuracyPanel, numbers: dict[str, int]) -> str:
     low = min([p.low for p in panel.points] + [panel.floor or 1.0])
     y = plot.y_scale(100 * low - 2, 100 * max(p.high for p in panel.points) + 2)
     plot.y_axis(y, nice_ticks(y.low, y.high), "accuracy, %")
-    seconds = [max(p.seconds, 1e-4) for p in panel.points]
+    seconds = [_drawable(p.seconds) for p in panel.points]
     x = plot.x_scale(min(seconds) / 1.7, max(seconds) * 1.7, log=True)
     plot.x_axis([(x(t), seconds_text(t)) for t in log_ticks(x.low, x.high)], "time of one cross-validation, log scale")
     if panel.floor is not None:
         _floor(plot, y(100 * panel.floor))
     best = front(panel.points)
-    steps = " ".join(f"{x(max(p.seconds, 1e-4)):.1f},{y(100 * p.accuracy):.1f}" for p in best)
+    steps = " ".join(f"{x(_drawable(p.seconds)):.1f},{y(100 * p.accuracy):.1f}" for p in best)
     plot.add(tag("polyline", points=steps, class_="front"))
-    true = [(x(max(p.seconds, 1e-4)), y(100 * p.accuracy)) for p in panel.points]
+    true = [(x(_drawable(p.seconds)), y(100 * p.accuracy)) for p in panel.points]
     for point, place, aside in zip(panel.points, true, apart(true, plot.width - plot.right - 8), strict=True):
         plot.add(_marker(point, place[0], aside, y, numbers[point.label]))
     return str(plot)
@@ -96,7 +96,7 @@ def draw_curve(curve: Curve, limits: tuple[float, float]) -> str:
     y = plot.y_scale(*limits)
     plot.y_axis(y, nice_ticks(*limits), "accuracy, %")
     places = _places(plot, points)
-    plot.x_axis(_spaced(places, points), curve.axis)
+    plot.x_axis(_spaced(places, [_value(p) for p in points]), curve.axis)
     if curve.floor is not None:
         _floor(plot, y(100 * curve.floor))
     middle = [100 * (p.accuracy or 0) for p in points]
@@ -112,7 +112,7 @@ def draw_curve(curve: Curve, limits: tuple[float, float]) -> str:
             "band",
         )
     )
-    _line(plot, places, [y(v) for v in middle], [_words(curve, p) for p in points], [p.source for p in points])
+    plot.add(_line(places, [y(v) for v in middle], [_words(curve, p) for p in points], [p.source for p in points]))
     return str(plot)
 
 
@@ -124,10 +124,46 @@ def draw_seconds(curve: Curve) -> str:
     y = plot.y_scale(0, highest)
     plot.y_axis(y, nice_ticks(0, highest), "CPU seconds")
     places = _places(plot, points)
-    plot.x_axis(_spaced(places, points), curve.axis)
+    plot.x_axis(_spaced(places, [_value(p) for p in points]), curve.axis)
     words = [f"{curve.axis} {_value(p)}: {seconds_text(p.seconds or 0)}" for p in points]
-    _line(plot, places, [y(p.seconds or 0) for p in points], words, [p.seconds_source for p in points])
+    plot.add(_line(places, [y(p.seconds or 0) for p in points], words, [p.seconds_source for p in points]))
     return str(plot)
+
+
+def draw_times(figure: TimedFigure) -> str:
+    """Draw seconds over the number of bags, both on logarithmic axes; the last point of a line has its number."""
+    plot = Plot(figure.title, width=400, height=290, left=52, right=14, top=22)
+    seconds = [_drawable(p.seconds) for line in figure.lines for p in line.points]
+    lowest, highest = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
+    y = plot.y_scale(10.0**lowest, 10.0 ** max(highest, lowest + 1), log=True)
+    plot.y_axis(y, log_ticks(y.low, y.high), "time to learn all events, log scale", seconds_text)
+    stops = [line.stopped for line in figure.lines if line.stopped is not None]
+    numbers = sorted({p.bags for line in figure.lines for p in line.points}.union(stops))
+    x = plot.x_scale(numbers[0] / 1.15, numbers[-1] * 1.15, log=True)
+    plot.x_axis(_spaced([x(n) for n in numbers], [str(n) for n in numbers]), "number of bags, log scale")
+    for number, line in enumerate(figure.lines, start=1):
+        plot.add(_timed_line(line, number, plot, x, y))
+    return str(plot)
+
+
+def _timed_line(line: TimedLine, number: int, plot: Plot, x: Scale, y: Scale) -> str:
+    parts = ""
+    if line.stopped is not None:
+        place, said = x(line.stopped), hint(f"{line.label}: no time for {line.stopped} bags")
+        bottom = plot.height - plot.bottom
+        parts += tag("line", said, x1=place, x2=place, y1=plot.top, y2=bottom, class_="stopped")
+    if line.points:
+        xs, ys = [x(p.bags) for p in line.points], [y(_drawable(p.seconds)) for p in line.points]
+        words = [f"{line.label}, {p.bags} bags: {seconds_text(p.seconds)}" for p in line.points]
+        parts += _line(xs, ys, words, [line.source] * len(xs))
+        end = tag("circle", cx=xs[-1], cy=ys[-1], r=8.5, class_="marker")
+        end += text(number, xs[-1], ys[-1] + 4, text_anchor="middle", class_="number")
+        parts += tag("g", end, pointer_events="none")
+    return tag("g", parts, class_=f"timed c{(number - 1) % N_COLOURS}")
+
+
+def _drawable(seconds: float) -> float:
+    return max(seconds, 1e-4)
 
 
 def curve_limits(curves: Sequence[Curve]) -> tuple[float, float]:
@@ -147,12 +183,12 @@ def _places(plot: Plot, points: Sequence[CurvePoint]) -> list[float]:
     return [x(v) for v in numbers]
 
 
-def _spaced(places: list[float], points: Sequence[CurvePoint]) -> list[tuple[float, str]]:
+def _spaced(places: Sequence[float], texts: Sequence[str]) -> list[tuple[float, str]]:
     """Return values to write below, leaving out those that would touch the one before."""
     kept: list[tuple[float, str]] = []
-    for place, point in zip(places, points, strict=True):
-        if not kept or place - kept[-1][0] >= 7 * len(_value(point)) + 10:
-            kept.append((place, _value(point)))
+    for place, words in zip(places, texts, strict=True):
+        if not kept or place - kept[-1][0] >= 7 * len(words) + 10:
+            kept.append((place, words))
     return kept
 
 
@@ -171,8 +207,9 @@ def _band(xs: list[float], lows: list[float], highs: list[float], kind: str) -> 
     return tag("polygon", points=" ".join(there + back), class_=kind)
 
 
-def _line(plot: Plot, xs: list[float], ys: list[float], words: list[str], sources: Sequence[str | None]) -> None:
-    plot.add(tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True)), class_="line"))
+def _line(xs: list[float], ys: list[float], words: list[str], sources: Sequence[str | None]) -> str:
+    parts = [tag("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True)), class_="line")]
     for x, y, said, source in zip(xs, ys, words, sources, strict=True):
         dot = tag("circle", hint(said), cx=x, cy=y, r=4, class_="dot")
-        plot.add(dot if source is None else tag("a", dot, href=f"#{source}", aria_label=said))
+        parts.append(dot if source is None else tag("a", dot, href=f"#{source}", aria_label=said))
+    return "".join(parts)

@@ -31,7 +31,9 @@ def looks_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[
     if "compare" in by_name:
         return _compared(by_name["compare"])
     measured = list(dict.fromkeys(d for found in by_name.values() for d in found.get("datasets", [])))
-    name = look or (_FAVOURITE if _FAVOURITE in measured else (measured or [""])[0])
+    if look is None and not measured:
+        return [], []
+    name = look or (_FAVOURITE if _FAVOURITE in measured else measured[0])
     try:
         model = GMIL.from_paper(name, random_state=0)
         bags, y = datasets.load(name, download_if_missing=False, return_X_y=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.errors import MissingFileError
-from gmil.reporting import tables
+from gmil.reporting import events, tables
 from gmil.reporting.result import Report
 from gmil.reporting.run_looks import looks_of_run
 from gmil.reporting.sources import Ledger
@@ -17,7 +17,7 @@ from gmil.reporting.verdicts import verdict_of
 if TYPE_CHECKING:
     import os
 
-_ORDER = ("compare", "table1", "table2", "figure7")
+_ORDER = ("compare", "table1", "table2", "table3", "figure7", "figure9")
 
 
 def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Report:
@@ -33,8 +33,9 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
     found = read_summaries(Path(folder))
     ledger = Ledger(Path(folder))
     by_name = {entry["experiment"]: entry for entry in found}
-    accuracies = [entry for entry in found if tables.has_accuracies(entry)]
-    seconds = [entry for entry in found if tables.has_seconds(entry) and not tables.has_accuracies(entry)]
+    plain = [entry for entry in found if entry["experiment"] not in events.OF_VIDEOS]
+    accuracies = [entry for entry in plain if tables.has_accuracies(entry)]
+    seconds = [entry for entry in plain if tables.has_seconds(entry) and not tables.has_accuracies(entry)]
     looks, look_notes = looks_of_run(by_name, look)
     made = [
         tables.comparison_table(entry, ledger)
@@ -43,18 +44,23 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         for entry in accuracies
     ]
     made += [tables.seconds_table(entry, ledger) for entry in seconds]
+    made += events.event_tables(by_name["table3"], ledger) if "table3" in by_name else []
+    times = [events.timed_figure(by_name["figure9"], ledger)] if "figure9" in by_name else []
+    made += [events.times_table(by_name["figure9"], figure) for figure in times]
     panels = [panel for entry in accuracies for panel in tables.accuracy_panels(entry, ledger)]
-    curves = [curve for entry in found for curve in tables.curves(entry, ledger)]
-    notes = [note for entry in found for note in entry.get("notes", [])] + look_notes
+    curves = [curve for entry in plain for curve in tables.curves(entry, ledger)]
+    beside = [entry for entry in found if entry["experiment"] != "figure9"]  # whose notes stand below its picture
+    notes = [note for entry in beside for note in entry.get("notes", [])] + look_notes
     notes += [f"{name} is missing from the folder of the run." for name in ledger.missing]
     summary = Summary(
         title=_title(by_name),
         verdict=verdict_of(by_name),
-        protocol=" ".join(_protocol(entry) for entry in found),
+        protocol=" ".join(text for entry in found if (text := _protocol(entry))),
         trust=_trust(by_name.get("compare", {})),
         panels=panels,
         tables=made,
         curves=curves,
+        times=times,
         looks=looks,
         sources=ledger.sources,
         published=_published(accuracies),
@@ -98,6 +104,9 @@ def _title(by_name: dict[str, dict[str, Any]]) -> str:
 
 def _protocol(found: dict[str, Any]) -> str:
     protocol = found.get("protocol")
+    if found["experiment"] == "figure9":
+        limit = f"{found['minutes'] / 2:g} minutes for each method"
+        return f"Figure 9: every number of bags once, {limit}, seed {found['seed']}."
     if not protocol:
         return ""
     repeats = "round" if tables.has_seconds(found) and not tables.has_accuracies(found) else "repeat"
@@ -127,7 +136,7 @@ def _trust(compared: dict[str, Any]) -> Trust | None:
 
 
 def _failure(entry: dict[str, Any]) -> str:
-    return f"{entry['method']} on {entry['dataset']}: {entry['reason']}"
+    return f"{entry['method']} on {entry['dataset']}: {entry.get('reason') or entry['failure']}"
 
 
 def _published(accuracies: list[dict[str, Any]]) -> list[str]:

@@ -69,6 +69,21 @@ class Ledger:
         what = (dataset, method, f"{f'{label}, ' if label else ''}{len({row['round'] for row in rows})} rounds timed")
         return self._enter(key, what, firsts, [file], None, "started_at")
 
+    def summarized(
+        self, found: dict[str, Any], dataset: str, method: str, setting: str, *, files: Sequence[str] = ()
+    ) -> Origin:
+        """Enter a summary that holds seeds and versions itself, with the files beside it that it was made from."""
+        key = (found["experiment"], dataset, method, setting)
+        if key in self._known:
+            return self._known[key]
+        self.missing += [name for name in files if not (self.folder / name).is_file()]
+        protocol = found.get("protocol", {})
+        first = {"folds": protocol.get("folds", 0), "versions": json.dumps(found["versions"]), "finished_at": ""}
+        seed = protocol.get("seed", found.get("seed", 0))
+        firsts = [{**first, "seed": seed + repeat} for repeat in range(protocol.get("repeats", 1))]
+        every = [f"{found['experiment']}.json", *files]
+        return self._enter(key, (dataset, method, setting), firsts, every, None, "finished_at")
+
     def _enter(
         self,
         key: tuple[str, ...],

@@ -128,6 +128,35 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class TimedPoint:
+    """What learning from so many bags took, by the clock and of the processor."""
+
+    bags: int
+    instances: int
+    seconds: float
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class TimedLine:
+    """Times of one method; ``stopped`` is the number of bags for which it has none."""
+
+    label: str
+    points: list[TimedPoint]
+    stopped: int | None
+    source: str
+
+
+@dataclass(frozen=True)
+class TimedFigure:
+    """Times over the number of bags; the table with the same ``key`` says them in numbers."""
+
+    key: str
+    title: str
+    lines: list[TimedLine]
+
+
+@dataclass(frozen=True)
 class Finding:
     """One check of the data: "ok", "note" or "warning"."""
 
@@ -261,6 +290,7 @@ class Summary:
     panels : list of AccuracyPanel
     tables : list of Table
     curves : list of Curve
+    times : list of TimedFigure
     looks : list of ModelLook
     sources : list of Source
     published : list of str
@@ -277,6 +307,7 @@ class Summary:
     panels: list[AccuracyPanel] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
+    times: list[TimedFigure] = field(default_factory=list)
     looks: list[ModelLook] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     published: list[str] = field(default_factory=list)

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 _UNITS = ((1, "ms", 1e-3), (600, "s", 1.0), (7200, "min", 60.0), (math.inf, "h", 3600.0))
@@ -107,20 +107,22 @@ class Plot:
         """Return the horizontal scale."""
         return Scale(low, high, self.left, self.width - self.right, log)
 
-    def y_scale(self, low: float, high: float) -> Scale:
+    def y_scale(self, low: float, high: float, *, log: bool = False) -> Scale:
         """Return the vertical scale; up is more."""
-        return Scale(low, high, self.height - self.bottom, self.top)
+        return Scale(low, high, self.height - self.bottom, self.top, log)
 
     def add(self, *parts: str) -> None:
         """Paint on top of what is there."""
         self.parts.extend(parts)
 
-    def y_axis(self, scale: Scale, ticks: Sequence[float], title: str = "", form: str = "g") -> None:
-        """Draw grid lines, their numbers and a title above."""
+    def y_axis(
+        self, scale: Scale, ticks: Sequence[float], title: str = "", words: Callable[[float], str] = "{:g}".format
+    ) -> None:
+        """Draw grid lines, their numbers in words and a title above."""
         for tick in ticks:
             y = scale(tick)
             self.add(tag("line", x1=self.left, x2=self.width - self.right, y1=y, y2=y, class_="grid"))
-            self.add(text(format(tick, form), self.left - 6, y + 4, text_anchor="end", class_="tick"))
+            self.add(text(words(tick), self.left - 6, y + 4, text_anchor="end", class_="tick"))
         if title:
             self.add(text(title, 2, 10, class_="axis"))
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from gmil.reporting.summary import Tone
 
 _MEASURED = ("paper", "tuned", "control")
-_NOTHING = Cell("–", tone="muted")
+NOTHING = Cell("–", tone="muted")
+"""What was not measured."""
 
 
 def has_accuracies(found: dict[str, Any]) -> bool:
@@ -37,8 +38,8 @@ def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
     rows = []
     for row in found["rows"]:
         cells = [_accuracy_cell(row, d, printed.get((row["label"], d)), ledger) for d in datasets]
-        mean = _NOTHING if row.get("mean") is None else Cell(_percent(row["mean"]))
-        if any(cell is not _NOTHING for cell in cells):
+        mean = NOTHING if row.get("mean") is None else Cell(percent(row["mean"]))
+        if any(cell is not NOTHING for cell in cells):
             rows.append([Cell(row["label"], row["title"]), *cells, *([mean] if len(datasets) > 1 else [])])
     header = ["method", *(dataset_title(d) for d in datasets), *(["mean"] if len(datasets) > 1 else [])]
     text = "Accuracy in per cent; 95 % intervals by bootstrap over bags; a mean is that of its row."
@@ -50,16 +51,16 @@ def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
 def _accuracy_cell(row: dict[str, Any], dataset: str, printed: float | None, ledger: Ledger) -> Cell:
     cell = row["cells"].get(dataset)
     if cell is None:
-        return _NOTHING
+        return NOTHING
     origin = ledger.jobs(cell.get("jobs", []), dataset, row["label"], row["title"])
     source = None if origin is None else origin.key
     if cell.get("accuracy") is None:
         return Cell("failed", source=source, tone="muted")
     if row["column"] not in _MEASURED:
-        return Cell(_percent(cell["accuracy"]), tone="muted")
+        return Cell(percent(cell["accuracy"]), tone="muted")
     low, high = cell["interval"]
     note, tone = _against(cell, printed)
-    return Cell(_percent(cell["accuracy"]), f"{_percent(low)} to {_percent(high)}", note, source, tone)
+    return Cell(percent(cell["accuracy"]), f"{percent(low)} to {percent(high)}", note, source, tone)
 
 
 def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
@@ -68,7 +69,7 @@ def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
     difference = 100 * (cell["accuracy"] - printed)
     low, high = cell["interval"]
     tone: Tone = "bad" if printed > high else "good" if printed < low else "muted"
-    return f"published {_percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
+    return f"published {percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
 
 
 def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
@@ -89,21 +90,21 @@ def _measures(row: dict[str, Any], dataset: str, ledger: Ledger) -> list[Cell]:
     origin = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
     source = None if origin is None else origin.key
     if cell["accuracy"] is None:
-        return [Cell("failed", source=source, tone="muted"), *[_NOTHING] * 6]
+        return [Cell("failed", source=source, tone="muted"), *[NOTHING] * 6]
     against = cell.get("against_best")
-    difference, verdict = _NOTHING, _NOTHING
+    difference, verdict = NOTHING, NOTHING
     if against is not None:
         difference = Cell(f"{100 * against['difference']:+.1f}".replace("-", "−"), source=source)
         verdict = Cell(against["verdict"], tone="bad" if against["verdict"] == "worse" else "muted")
     seconds = None if origin is None else origin.seconds
     return [
-        Cell(_percent(cell["accuracy"]), source=source),
-        Cell(" to ".join(_percent(limit) for limit in cell["interval"]), source=source),
-        _NOTHING if cell["auc"] is None else Cell(f"{cell['auc']:.3f}", source=source),
-        Cell(_percent(cell["balanced_accuracy"]), source=source),
+        Cell(percent(cell["accuracy"]), source=source),
+        Cell(" to ".join(percent(limit) for limit in cell["interval"]), source=source),
+        NOTHING if cell["auc"] is None else Cell(f"{cell['auc']:.3f}", source=source),
+        Cell(percent(cell["balanced_accuracy"]), source=source),
         difference,
         verdict,
-        _NOTHING if seconds is None else Cell(seconds_text(seconds), source=source),
+        NOTHING if seconds is None else Cell(seconds_text(seconds), source=source),
     ]
 
 
@@ -140,7 +141,7 @@ def seconds_table(found: dict[str, Any], ledger: Ledger) -> Table:
     rows = []
     for row in found["rows"]:
         cells = [_seconds_cell(row, d, found, ledger) for d in datasets]
-        if any(cell is not _NOTHING for cell in cells):
+        if any(cell is not NOTHING for cell in cells):
             rows.append([Cell(row["label"]), *cells])
     text = (
         "CPU time of one cross-validation, the median over rounds, and how many times that of GMIL; below, what the "
@@ -155,17 +156,18 @@ def _seconds_cell(row: dict[str, Any], dataset: str, found: dict[str, Any], ledg
     note = ""
     if printed is not None:
         above = ">" if cell.get("gave_up") else ""
-        note = f"published {above}{seconds_text(printed)}{_ratio(cell.get('published_ratio'))}"
+        note = f"published {above}{seconds_text(printed)}{ratio_text(cell.get('published_ratio'))}"
     if cell.get("seconds") is None:
         failed = cell.get("failure") is not None
-        return Cell("failed" if failed else "–", note=note, tone="muted") if failed or note else _NOTHING
+        return Cell("failed" if failed else "–", note=note, tone="muted") if failed or note else NOTHING
     case = (dataset, row["method"], "paper", row["label"])
     origin = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
     source = None if origin is None else origin.key
-    return Cell(seconds_text(cell["seconds"]), _ratio(cell.get("ratio")).strip(), note, source, "muted")
+    return Cell(seconds_text(cell["seconds"]), ratio_text(cell.get("ratio")).strip(), note, source, "muted")
 
 
-def _ratio(ratio: float | None) -> str:
+def ratio_text(ratio: float | None) -> str:
+    """Return how many times something is something else, in brackets, after a space."""
     return "" if ratio is None else f" ({ratio:.3g}×)" if ratio < 1000 else f" ({ratio:.0f}×)"
 
 
@@ -209,5 +211,6 @@ def _title(found: dict[str, Any]) -> str:
     return f"{found['title']}{' (quick)' if found.get('quick') else ''}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share in per cent, without the sign."""
     return f"{100 * share:.1f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gmil.errors import listed
+from gmil.experiments.plotting import dataset_title
 from gmil.reporting.svg import seconds_text
 
 
@@ -16,6 +17,8 @@ def verdict_of(by_name: dict[str, dict[str, Any]]) -> str:
         return table1_verdict(by_name["table1"])
     if "table2" in by_name:
         return _table2_verdict(by_name["table2"])
+    if by_name.keys() & {"table3", "figure9"}:
+        return events_verdict(by_name.get("table3", {}), by_name.get("figure9", {}))
     return f"{len(by_name)} experiments were measured: {', '.join(found['title'] for found in by_name.values())}."
 
 
@@ -78,6 +81,31 @@ def _table2_verdict(found: dict[str, Any]) -> str:
     if not known:
         return "No time was measured."
     return f"A whole cross-validation of GMIL takes {', '.join(f'{seconds_text(s)} on {d}' for d, s in known)}."
+
+
+def events_verdict(table3: dict[str, Any], figure9: dict[str, Any]) -> str:
+    """Return which method finds events best, and how long the methods take for the most bags that all were timed on."""
+    parts = []
+    for dataset in table3.get("datasets", []):
+        rows = [r for r in table3["rows"] if r["dataset"] == dataset and r["cells"] and r["method"] != "constant"]
+        rows.sort(key=lambda row: -row["mean"]["auc"])
+        if rows:
+            others = [f"{row['mean']['auc']:.3f} for {_short(row)}" for row in rows[1:]]
+            against = f", against {' and '.join(others)}" if others else ""
+            best = f"{_short(rows[0])} has a mean AUC of {rows[0]['mean']['auc']:.3f}"
+            parts.append(f"{best} over all events ({dataset_title(dataset)}){against}")
+    timed = [{point["bags"]: point["seconds"] for point in curve["points"]} for curve in figure9.get("curves", [])]
+    common = set.intersection(*map(set, timed)) if timed else set()
+    if common:
+        most = max(common)
+        said = [f"{seconds_text(s[most])} by {_short(c)}" for c, s in zip(figure9["curves"], timed, strict=True)]
+        parts.append(f"all events of {most} videos are learned in {' and in '.join(said)}")
+    return _sentence("; ".join(parts) or "nothing was measured")
+
+
+def _short(row: dict[str, Any]) -> str:
+    """Return the label of a method without its parameters, which stand in brackets."""
+    return str(row["label"]).partition(" (")[0]
 
 
 def _row(found: dict[str, Any], method: str, column: str) -> dict[str, Any] | None:
