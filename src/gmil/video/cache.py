@@ -1,12 +1,20 @@
-"""What was computed from a video, kept in files that are named by what went in: nothing is done twice."""
+"""What was computed from a video, kept in files that are named by what went in: nothing is done twice.
+
+Whoever uses a file renews its time, and files that nobody used for a week are removed (`Work.prune`). Runs side by side
+need no lock for that: a file that is gone when it is to be read is made again (`again_if_gone`).
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import os
+import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,15 +28,18 @@ from gmil.video.hog3d import hog3d
 from gmil.video.vocabulary import DescriptorSample
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
     from gmil.video.settings import IndexSettings
     from gmil.video.vocabulary import Vocabulary
 
+_Read = TypeVar("_Read")
 _ROWS_AT_ONCE = 1024
+_UNUSED_SECONDS = 7 * 24 * 3600.0
+_ENTRY = re.compile(r"[0-9a-f]{1,16}-([0-9a-f]{16})\.(npy|parquet)")  # content, and settings or vocabulary
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|parquet)")  # a killed run left it
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Work:
         """Return the file with descriptors drawn from a video, made now where it is not there yet."""
         content = content_digest(video)
         target = self.folder / f"{content}-{self.settings.sample_key()}.npy"
-        if not target.exists():
+        if not _take_up(target):
             values = _draw(self._frames(video), self.settings, seed=int(content, 16))
             with replacing(target) as temporary:
                 np.save(temporary, values.astype(np.float16))
@@ -52,11 +63,35 @@ class Work:
         """Return a file of word histograms for every vocabulary; one look at the video makes all that are missing."""
         content = content_digest(video)
         targets = [self.folder / f"{content}-{vocabulary.digest}.parquet" for vocabulary in vocabularies]
-        missing = [i for i, target in enumerate(targets) if not target.exists()]
+        missing = [i for i, target in enumerate(targets) if not _take_up(target)]
         if missing:
             found = frame_histograms(self._frames(video), [vocabularies[i] for i in missing], resolve("auto", 1))
             _write_histograms([targets[i] for i in missing], found)
         return targets
+
+    def histogram(self, video: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
+        """Return the file of word histograms for one vocabulary."""
+        return self.histograms(video, [vocabulary])[0]
+
+    def read_sample(self, video: str | os.PathLike[str], file: Path) -> Floats:
+        """Return the descriptors in the file of `sample`."""
+        return again_if_gone(np.load, file, functools.partial(self.sample, video))
+
+    def prune(self, vocabulary: Vocabulary) -> list[str]:
+        """Remove files that nobody used for a week, and return their names.
+
+        The histograms of ``vocabulary`` and the samples under these settings stay, however old they are. What a killed
+        run left half written goes too.
+        """
+        kept, removed = (vocabulary.digest, self.settings.sample_key()), []
+        for path in self.folder.iterdir():
+            entry = _ENTRY.fullmatch(path.name)
+            prunable = entry[1] not in kept if entry else _HALF_WRITTEN.fullmatch(path.name) is not None
+            with contextlib.suppress(OSError):  # another run was quicker, or its file is open
+                if prunable and time.time() - path.stat().st_mtime > _UNUSED_SECONDS:
+                    path.unlink()
+                    removed.append(path.name)
+        return removed
 
     def _frames(self, video: str | os.PathLike[str]) -> Iterator[Frame]:
         """Yield the frames of a video that is large and long enough for a descriptor."""
@@ -72,6 +107,25 @@ class Work:
         if n_frames < fewest:
             msg = f"{video} has {n_frames} frames, but a descriptor spans {fewest}. Leave it out."
             raise VideoError(msg)
+
+
+def _take_up(path: Path) -> bool:
+    """Tell whether a file is there, and renew its time, so that it is not pruned while it is in use."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    except OSError:  # the file may be read, but belongs to someone else
+        return path.exists()
+    return True
+
+
+def again_if_gone(read: Callable[[Path], _Read], file: Path, make: Callable[[], Path]) -> _Read:
+    """Return what is read from a file; where another run pruned it since it was taken up, it is made again."""
+    try:
+        return read(file)
+    except FileNotFoundError:
+        return read(make())
 
 
 def content_digest(path: str | os.PathLike[str]) -> str:

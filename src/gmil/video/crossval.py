@@ -17,7 +17,7 @@ from gmil.cv_result import CVResult
 from gmil.errors import VideoError, listed
 from gmil.folds import estimator_seed, fold_numbers
 from gmil.video.batches import for_each_video, progress_of
-from gmil.video.cache import Work
+from gmil.video.cache import Work, again_if_gone
 from gmil.video.events import STRETCH, EventDetectors
 from gmil.video.features import read_video
 from gmil.video.indexing import cache_path, index_of, vocabulary_of
@@ -221,15 +221,20 @@ def bags_for_folds(
     paths = _videos_of(features, videos)
     work = Work(cache_path(features), shared.settings)
     each = functools.partial(_each_video, paths, n_jobs=n_jobs, progress=progress)
-    samples = [np.load(file) for file in each("Drawing descriptors", work.sample)]
+    drawn = each("Drawing descriptors", work.sample)
+    samples = [work.read_sample(path, file) for path, file in zip(paths.values(), drawn, strict=True)]
     learned = [
         learn_vocabulary([samples[i] for i in np.flatnonzero(folds != fold)], shared.settings)
         for fold in range(int(folds.max()) + 1)
     ]
     counted = each("Counting words of all folds", functools.partial(work.histograms, vocabularies=learned))
+    work.prune(shared)
 
     def bags_of_fold(fold: int) -> Bags:
-        matrices = [read_video(files[fold]).instances for files in counted]
+        matrices = [
+            again_if_gone(read_video, files[fold], functools.partial(work.histogram, path, learned[fold])).instances
+            for path, files in zip(paths.values(), counted, strict=True)
+        ]
         return videos.bags.with_instances(np.concatenate(matrices))
 
     return bags_of_fold, "learned in the training folds"

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gmil.errors import FormatError, ModelFileError, VideoError
 from gmil.files import replacing
 from gmil.video.batches import for_each_video, named_videos, progress_of
-from gmil.video.cache import Work
+from gmil.video.cache import Work, again_if_gone
 from gmil.video.settings import IndexSettings
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
 
@@ -100,14 +98,17 @@ def index_videos(
     each = functools.partial(_each_video, failures=failures, n_jobs=n_jobs, progress=progress)
     learned = vocabulary is None
     if vocabulary is None:
-        samples = each("Drawing descriptors", work.sample, named)
-        vocabulary = learn_vocabulary([np.load(path) for path in samples.values()], settings)
+        drawn = each("Drawing descriptors", work.sample, named)
+        named = {name: named[name] for name in drawn}
+        samples = [work.read_sample(named[name], file) for name, file in drawn.items()]
+        vocabulary = learn_vocabulary(samples, settings)
         vocabulary.save(vocabulary_path(output))
-        named = {name: named[name] for name in samples}
-    counted = each("Counting words", functools.partial(work.histograms, vocabularies=[vocabulary]), named)
-    files = {name: paths[0] for name, paths in counted.items()}
-    _join(files, output, {"vocabulary": vocabulary.digest, "videos": {name: str(named[name]) for name in files}})
+    count = functools.partial(work.histogram, vocabulary=vocabulary)
+    files = each("Counting words", count, named)
+    about = {"vocabulary": vocabulary.digest, "videos": {name: str(named[name]) for name in files}}
+    _join(files, output, about, make=lambda name: count(named[name]))
     vocabulary.save(vocabulary_path(output))
+    work.prune(vocabulary)
     return IndexResult(list(files), failures, vocabulary, learned)
 
 
@@ -150,7 +151,13 @@ def _made_folder(folder: Path) -> Path:
     return folder
 
 
-def _join(files: Mapping[str, Path], output: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+def _join(
+    files: Mapping[str, Path],
+    output: str | os.PathLike[str],
+    about: Mapping[str, Any],
+    *,
+    make: Callable[[str], Path],
+) -> None:
     """Write the rows of all videos into one file, some at a time, the rows of a video next to each other."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,7 +166,8 @@ def _join(files: Mapping[str, Path], output: str | os.PathLike[str], about: Mapp
         writer = None
         try:
             for name, path in files.items():
-                for batch in pq.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+                file = again_if_gone(pq.ParquetFile, path, functools.partial(make, name))
+                for batch in file.iter_batches(_ROWS_AT_ONCE):
                     table = pa.Table.from_batches([batch])
                     names = pa.array([name] * len(table))
                     table = table.add_column(0, "video", names.dictionary_encode()).add_column(0, "bag", names)
