@@ -60,7 +60,14 @@ def main(arguments: argparse.Namespace) -> None:
     seconds["words of all folds"] = time.perf_counter() - start
     start = time.perf_counter()
     result = cross_validate_events(
-        data, bags_of, folds, estimator=WeightedGMIL(), vocabulary=words, balanced=True, seed=arguments.seed
+        data,
+        bags_of,
+        folds,
+        estimator=WeightedGMIL(),
+        vocabulary=words,
+        balanced=not arguments.plain,
+        topics=arguments.topics,
+        seed=arguments.seed,
     )
     seconds["ten folds of detectors and time lines"] = time.perf_counter() - start
     report(result.measures(data), words, seconds, arguments, folder)
@@ -96,6 +103,8 @@ if __name__ == "__main__":
     parser.add_argument("--words", type=int, default=1000)
     parser.add_argument("--assignment", choices=["hard", "soft"], default="hard")
     parser.add_argument("--full", action="store_true", help="tell light on dark from dark on light")
+    parser.add_argument("--topics", type=int, default=None, help="0 for words as they are; 50 by default")
+    parser.add_argument("--plain", action="store_true", help="decide by what is likelier, without balanced=True")
     parser.add_argument("--vocabulary", choices=["folds", "shared"], default="folds")
     parser.add_argument("--jobs", type=int, default=None, help="processes over videos")
     main(parser.parse_args())

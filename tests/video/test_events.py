@@ -212,7 +212,8 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert (row["event"], row["positives"]) == ("fast", 4)
     assert row["balanced_accuracy"] == 1
     assert 0 <= row["time_found"] <= 1
-    assert said in run("cv", folder / "frames.parquet", *options).stdout
+    assert found["topics"] == 50
+    assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
 
 
 def test_words_of_folds_are_learned_without_the_test_videos(folder, monkeypatch):

@@ -45,6 +45,11 @@ def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--method", default=DEFAULT_METHOD, show_default=True, help="See gmil methods."),
             click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the method."),
             click.option("--balanced", is_flag=True, help="Decide as if events happened in half of the videos."),
+            click.option(
+                "--topics",
+                type=int,
+                help="Topics of words for a second look at videos; 0 is none.  [50 for words and weighted-gmil]",
+            ),
             click.option("--seed", default=0, show_default=True, help="Seed of folds and method."),
         ]
     ):
@@ -136,6 +141,7 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
             vocabulary=vocabulary_of(features),
             stretch=STRETCH if stretch is None else stretch,
             balanced=options["balanced"],
+            topics=options["topics"],
         )
         detectors.save(output)
         counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
@@ -197,13 +203,14 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
                 estimator=_estimator(options["method"], options["settings"], seed),
                 vocabulary=words,
                 balanced=options["balanced"],
+                topics=options["topics"],
                 time_lines=any(data.spans),
                 seed=seed,
                 progress=progress,
             )
         rows = result.measures(data)
         about = {"method": options["method"], "balanced": options["balanced"], "folds": folds, "seed": seed}
-        about |= {"vocabulary": words, "videos": len(data.bags)}
+        about |= {"vocabulary": words, "topics": result.topics, "videos": len(data.bags)}
         if as_json:
             click.echo(json.dumps({**about, "events": rows}, indent=2))
         else:
@@ -225,7 +232,7 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
     title = (
         f"{method} on {about['videos']} videos, {about['folds']}-fold, seed {about['seed']}; "
-        f"vocabulary: {about['vocabulary']}; per cent"
+        f"vocabulary: {about['vocabulary']}; topics: {about['topics'] or 'none'}; per cent"
     )
     print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
 

@@ -16,6 +16,7 @@ from gmil.video.labels import EventLabels, match_labels, read_event_labels
 from gmil.video.page import write_page
 from gmil.video.settings import IndexSettings
 from gmil.video.timeline import Segment, overlap, segments
+from gmil.video.topics import Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "IndexSettings",
     "Segment",
     "TimeLine",
+    "Topics",
     "Vocabulary",
     "bags_for_folds",
     "cross_validate_events",
@@ -35,6 +37,7 @@ __all__ = [
     "hog3d",
     "index_videos",
     "label_folds",
+    "learn_topics",
     "learn_vocabulary",
     "match_labels",
     "overlap",

@@ -18,7 +18,7 @@ from gmil.errors import VideoError, listed
 from gmil.folds import estimator_seed, fold_numbers
 from gmil.video.batches import for_each_video, progress_of
 from gmil.video.cache import Work, again_if_gone
-from gmil.video.events import STRETCH, EventDetectors
+from gmil.video.events import STRETCH, EventDetectors, count_topics
 from gmil.video.features import read_video
 from gmil.video.indexing import cache_path, index_of, vocabulary_of
 from gmil.video.timeline import overlap
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from gmil.video.labels import LabelledVideos
 
 VOCABULARIES = ("folds", "shared")
+NO_VOCABULARY = "none"
+"""What is said about features that are no words."""
 _ENOUGH = 0.5  # of the time that either the detector or the truth names must be named by both
 
 
@@ -52,12 +54,15 @@ class EventCV:
         For every video the time lines of all events, made while it was in the test fold; empty where not asked for.
     vocabulary : str
         "learned in the training folds", "shared by all folds" or "none" (features from elsewhere).
+    topics : int
+        The most topics of the second look, 0 where there was none.
     """
 
     events: list[str]
     results: list[CVResult]
     time_lines: list[list[TimeLine]]
     vocabulary: str
+    topics: int
 
     def measures(self, videos: LabelledVideos) -> list[dict[str, Any]]:
         """Return the measures of every event; ``time_found`` is None where the labels tell no times.
@@ -121,9 +126,10 @@ def cross_validate_events(
     folds: Integers,
     *,
     estimator: BaseEstimator | None = None,
-    vocabulary: str = "none",
+    vocabulary: str = NO_VOCABULARY,
     stretch: float = STRETCH,
     balanced: bool = False,
+    topics: int | None = None,
     time_lines: bool = True,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -145,6 +151,8 @@ def cross_validate_events(
         Seconds of video that are judged together on a time line.
     balanced : bool
         As in `EventDetectors.fit`.
+    topics : int, optional
+        As in `EventDetectors.fit`; there is no vocabulary where ``vocabulary`` is "none".
     time_lines : bool
         Whether to make the time lines of the test videos.
     seed : int
@@ -153,6 +161,7 @@ def cross_validate_events(
         Called with the number of folds done and of all folds.
     """
     estimator = WeightedGMIL() if estimator is None else estimator
+    n_topics = count_topics(topics, estimator, words=vocabulary != NO_VOCABULARY)
     decisions = np.empty(videos.y.shape)
     lines: list[list[TimeLine]] = [[] for _ in videos.y]
     n_folds = int(folds.max()) + 1
@@ -161,7 +170,7 @@ def cross_validate_events(
         bags, test = bags_of_folds(fold), folds == fold
         model = _seeded(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
-        options = {"estimator": model, "stretch": stretch, "balanced": balanced}
+        options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": n_topics}
         detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, **options)
         fitted = time.perf_counter()
         decisions[test] = detectors.decide(bags[test])
@@ -172,7 +181,7 @@ def cross_validate_events(
         if progress is not None:
             progress(fold + 1, n_folds)
     results = [_result(videos.y[:, j], decisions[:, j], folds, seconds) for j in range(len(videos.events))]
-    return EventCV(videos.events, results, lines if time_lines else [], vocabulary)
+    return EventCV(videos.events, results, lines if time_lines else [], vocabulary, n_topics)
 
 
 def _seeded(estimator: BaseEstimator, seed: int) -> Any:
@@ -217,7 +226,7 @@ def bags_for_folds(
         raise VideoError(msg)
     shared = vocabulary_of(features)
     if shared is None or vocabulary == "shared":
-        return lambda _: videos.bags, "none" if shared is None else "shared by all folds"
+        return lambda _: videos.bags, NO_VOCABULARY if shared is None else "shared by all folds"
     paths = _videos_of(features, videos)
     work = Work(cache_path(features), shared.settings)
     each = functools.partial(_each_video, paths, n_jobs=n_jobs, progress=progress)

@@ -14,6 +14,7 @@ from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
 from gmil.video.features import times_of
 from gmil.video.timeline import Segment, segments, stretch_scores
+from gmil.video.topics import TOPICS, Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class EventDetectors:
         Seconds of video that are judged together on a time line.
     shifts : list of float
         What is added to the decisions about every event.
+    topics : Topics or None
+        What makes topics of the words of a frame, for a second look at every video.
+    topic_models : list of estimators
+        Like ``models``, for topics; decisions are the means of both.
     """
 
     events: list[str]
@@ -79,6 +84,8 @@ class EventDetectors:
     vocabulary: Vocabulary | None = None
     stretch: float = STRETCH
     shifts: list[float] = field(default_factory=list)
+    topics: Topics | None = None
+    topic_models: list[Any] = field(default_factory=list)
 
     @classmethod
     def fit(
@@ -91,6 +98,7 @@ class EventDetectors:
         vocabulary: Vocabulary | None = None,
         stretch: float = STRETCH,
         balanced: bool = False,
+        topics: int | None = None,
     ) -> EventDetectors:
         """Train detectors.
 
@@ -108,18 +116,22 @@ class EventDetectors:
             Decide as if every event happened in half of the videos: rare events are found more often, at the price of
             more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
             videos are subtracted.
+        topics : int, optional
+            Words are condensed into so many topics for a second look at every video, and decisions are the means of
+            both; 0 is no second look. For `WeightedGMIL`, whose decisions are log-odds. None is 50 where there is a
+            vocabulary, and 0 for features from elsewhere and for other estimators.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
             raise VideoError(msg)
-        if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and len(events) > 1:
-            models = [clone(estimator).fit(bags, y)]
-        else:
-            models = [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
+        n_topics = count_topics(topics, estimator, words=vocabulary is not None)
+        models = _fit(estimator, bags, y)
+        found = learn_topics(bags, n_topics) if n_topics else None
+        topic_models = [] if found is None else _fit(estimator, found.of(bags), y)
         shares = np.asarray(y).mean(axis=0)
         shifts = np.log(1 - shares) - np.log(shares) if balanced else np.zeros(len(shares))
-        return cls(list(events), models, vocabulary, stretch, shifts.tolist())
+        return cls(list(events), models, vocabulary, stretch, shifts.tolist(), found, topic_models)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -128,8 +140,10 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        decisions = [np.asarray(model.decision_function(bags)) for model in self.models]
-        return np.column_stack(decisions) + np.asarray(self.shifts)
+        decisions = _decisions(self.models, bags)
+        if self.topics is not None:
+            decisions = (decisions + _decisions(self.topic_models, self.topics.of(bags))) / 2
+        return decisions + np.asarray(self.shifts)
 
     def probabilities(self, bags: Bags) -> Floats:
         """Return how sure it is that every video shows every event, (n_bags, n_events).
@@ -191,8 +205,9 @@ class EventDetectors:
         path : path
         """
         vocabulary = None if self.vocabulary is None else self.vocabulary.as_parts()
-        parts = {"kind": KIND, "events": self.events, "models": self.models, "shifts": self.shifts}
-        persistence.save_parts({**parts, "stretch": self.stretch, "vocabulary": vocabulary}, path)
+        topics = None if self.topics is None else self.topics.as_parts()
+        parts = {name: getattr(self, name) for name in ("events", "models", "stretch", "shifts", "topic_models")}
+        persistence.save_parts({"kind": KIND, **parts, "vocabulary": vocabulary, "topics": topics}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
@@ -204,5 +219,37 @@ class EventDetectors:
         """
         parts = persistence.load_parts(path, KIND)
         with persistence.clear_damage(path):
-            vocabulary = None if parts["vocabulary"] is None else Vocabulary.from_parts(parts["vocabulary"])
-            return cls(parts["events"], parts["models"], vocabulary, parts["stretch"], parts["shifts"])
+            words, topics = parts["vocabulary"], parts.get("topics")  # older files have no topics
+            return cls(
+                parts["events"],
+                parts["models"],
+                None if words is None else Vocabulary.from_parts(words),
+                parts["stretch"],
+                parts["shifts"],
+                None if topics is None else Topics.from_parts(topics),
+                parts.get("topic_models", []),
+            )
+
+
+def count_topics(asked: int | None, estimator: BaseEstimator, *, words: bool) -> int:
+    """Return the number of topics for the second look: what is asked for, or what fits."""
+    if asked is None:
+        return TOPICS if words and isinstance(estimator, WeightedGMIL) else 0
+    if asked < 0:
+        msg = f"topics must be a number of topics, or 0 for no second look, got {asked}."
+        raise VideoError(msg)
+    if asked and not isinstance(estimator, WeightedGMIL):
+        msg = f"topics are for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
+        raise VideoError(msg)
+    return asked
+
+
+def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
+    """Return one model for every event, or a single one that knows them all."""
+    if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and np.shape(y)[1] > 1:
+        return [clone(estimator).fit(bags, y)]
+    return [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
+
+
+def _decisions(models: list[Any], bags: Bags) -> Floats:
+    return np.column_stack([np.asarray(model.decision_function(bags)) for model in models])
