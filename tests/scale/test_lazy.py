@@ -123,9 +123,8 @@ def test_lazy_bags_travel_without_their_values(store, make_labelled, tmp_path, k
 # ------------------------------------------------------------------ reading into memory
 
 
+@pytest.mark.parametrize("kind", ["files", "npy", "npz", "parquet-bags"])
 def test_a_folder_is_read_like_a_file(store, tmp_path, kind, labelled):
-    if kind in ("array", "parquet", "wide"):
-        pytest.skip("no folder")
     bags, y = labelled
     store(tmp_path, kind, bags, y)
     read, labels = gmil.read(tmp_path)
