@@ -235,6 +235,39 @@ def test_several_labels_at_once_are_the_same_as_one_by_one(data):
         WeightedGMIL(class_weight="balanced").fit(bags, np.column_stack([y, other]))
 
 
+def test_left_out_decisions_are_of_fits_without_the_bag(data):
+    bags, y = data
+    shuffled = np.random.default_rng(3).permutation(y)  # labels that mean nothing can only be known by heart
+    model = WeightedGMIL(40, random_state=0).fit(bags, shuffled)
+    assert model.left_out_decisions_.shape == (60,)
+    assert roc_auc_score(shuffled, model.decision_function(bags)) > 0.8
+    assert roc_auc_score(shuffled, model.left_out_decisions_) < 0.7
+    both = WeightedGMIL(40, random_state=0).fit(bags, np.column_stack([shuffled, y]))
+    assert both.left_out_decisions_.shape == (60, 2)
+    assert roc_auc_score(y, both.left_out_decisions_[:, 1]) > 0.8
+
+
+def test_left_out_decisions_by_hand(data):
+    """With one view they are its predictions from closed form, calibrated as decisions are."""
+    bags, y = data
+    model = WeightedGMIL(20, vote="linear", scales=[None], random_state=0).fit(bags, y)
+    (space,), (view,) = model.spaces_, model.views_
+    features = bag_features(bags.instances, bags.offsets, "nearest", space["centers"], BACKEND)
+    targets = np.where(y == 1, 1.0, -1.0)[:, None]
+    fitted = fit_candidate(0, "nearest", features, "linear", targets, np.ones(60), None, BACKEND)
+    slope = float(view["coefficients"][0, 0] / fitted.view.coefficients[0, 0])
+    shift = float(model.intercepts_[0] - slope * fitted.intercepts[0])
+    np.testing.assert_allclose(model.left_out_decisions_, slope * fitted.left_out[:, 0] + shift, atol=1e-4)
+
+
+def test_bags_outside_the_sample_have_no_left_out_decision():
+    bags, y = gmil.make_bags(80, n_features=4, separation=5, random_state=1, return_X_y=True)
+    model = WeightedGMIL(20, max_bags=40, n_points=20, random_state=0).fit(bags, y)
+    assert np.isfinite(model.left_out_decisions_).sum() == 40
+    lazily = WeightedGMIL(20, max_bags=40, n_points=20, sample_size=100, random_state=0).fit(bags, y)
+    assert np.isfinite(lazily.left_out_decisions_).sum() == 40
+
+
 def test_groups_are_left_out_together():
     # Bags of a group are copies: left out one by one they predict each other, left out together they cannot.
     rng = np.random.default_rng(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,6 +15,7 @@ from gmil.video import EventDetectors, IndexSettings, Vocabulary, cross_validate
 from gmil.video import topics as topics_module
 from gmil.video.events import KIND, count_topics
 from gmil.video.labels import LabelledVideos
+from gmil.video.looks import weigh_looks
 from gmil.video.topics import Topics, learn_topics
 
 N_FRAMES = 20
@@ -91,19 +94,25 @@ def test_words_get_a_second_look_unless_told_otherwise_and_other_features_do_not
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_decisions_are_the_means_of_both_looks(class_weight):
+def test_decisions_are_weighted_sums_of_both_looks(class_weight):
     bags, seen = make_videos(16)
     y = seen.any(axis=1).astype(int)[:, :2]
     estimator = gmil.WeightedGMIL(class_weight=class_weight, random_state=0)
 
-    def decisions(bags):
+    def fit(bags):
         if class_weight is None:
-            return clone(estimator).fit(bags, y).decision_function(bags)
-        return np.column_stack([clone(estimator).fit(bags, column).decision_function(bags) for column in y.T])
+            model = clone(estimator).fit(bags, y)
+            return model.decision_function(bags), model.left_out_decisions_
+        models = [clone(estimator).fit(bags, column) for column in y.T]
+        left_out = np.column_stack([model.left_out_decisions_ for model in models])
+        return np.column_stack([model.decision_function(bags) for model in models]), left_out
 
     model = EventDetectors.fit(bags, y, ["a", "b"], estimator=estimator, topics=5, balanced=True)
-    expected = (decisions(bags) + decisions(learn_topics(bags, 5).of(bags))) / 2
-    expected += np.log((1 - y.mean(axis=0)) / y.mean(axis=0))
+    (words, words_left_out), (topics, topics_left_out) = fit(bags), fit(learn_topics(bags, 5).of(bags))
+    counts = y.sum(axis=0)
+    weights = np.where(y, 8 / counts, 8 / (16 - counts)) if class_weight else np.ones(y.shape)
+    found = weigh_looks([words_left_out, topics_left_out], y, weights)
+    expected = found.weights[0] * words + found.weights[1] * topics + found.shifts + np.log((16 - counts) / counts)
     np.testing.assert_allclose(model.decide(bags), expected, rtol=1e-6)
     np.testing.assert_allclose(model.probabilities(bags), 1 / (1 + np.exp(-expected)), rtol=1e-6)
 
@@ -127,6 +136,29 @@ def test_detectors_that_were_saved_without_topics_are_still_read(tmp_path):
     parts = {"kind": KIND, "events": model.events, "models": model.models, "shifts": model.shifts}
     persistence.save_parts({**parts, "stretch": 0.2, "vocabulary": None}, tmp_path / "events.gmil")
     np.testing.assert_array_equal(EventDetectors.load(tmp_path / "events.gmil").decide(bags), model.decide(bags))
+
+
+def test_detectors_that_were_saved_without_weights_take_the_mean_of_both_looks(tmp_path):
+    bags, seen = make_videos(12)
+    model = EventDetectors.fit(bags, seen.any(axis=1).astype(int)[:, :2], ["a", "b"], topics=4)
+    older = replace(model, look_weights=None, shifts=[0.5, -1.0])
+    older.save(tmp_path / "events.gmil")
+    parts = persistence.load_parts(tmp_path / "events.gmil", KIND)
+    del parts["look_weights"]
+    persistence.save_parts({"kind": KIND, **parts}, tmp_path / "older.gmil")
+    looks = [model.models[0].decision_function(bags), model.topic_models[0].decision_function(model.topics.of(bags))]
+    expected = (looks[0] + looks[1]) / 2 + [0.5, -1.0]
+    for name in ("events.gmil", "older.gmil"):
+        np.testing.assert_allclose(EventDetectors.load(tmp_path / name).decide(bags), expected, rtol=1e-12)
+
+
+def test_looks_leave_out_the_same_videos_where_there_are_many():
+    bags, seen = make_videos(40)
+    y = seen.any(axis=1).astype(int)[:, :1]
+    model = EventDetectors.fit(bags, y, ["a"], topics=4, estimator=gmil.WeightedGMIL(max_bags=20, n_centers=10))
+    known = [np.isfinite(own[0].left_out_decisions_) for own in (model.models, model.topic_models)]
+    np.testing.assert_array_equal(*known)
+    assert known[0].sum() == 20
 
 
 def test_topics_are_learned_without_the_test_videos(monkeypatch):

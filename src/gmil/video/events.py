@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.utils import compute_sample_weight
 
 from gmil import persistence
 from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
 from gmil.video.features import times_of
+from gmil.video.looks import weigh_looks
 from gmil.video.timeline import Segment, segments, stretch_scores
 from gmil.video.topics import TOPICS, Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary
@@ -76,7 +78,9 @@ class EventDetectors:
     topics : Topics or None
         What makes topics of the words of a frame, for a second look at every video.
     topic_models : list of estimators
-        Like ``models``, for topics; decisions are the means of both.
+        Like ``models``, for topics.
+    look_weights : array of shape (n_looks, n_events) or None
+        What the log-odds from words, and from topics where there are any, count for every event; None is their mean.
     """
 
     events: list[str]
@@ -86,6 +90,7 @@ class EventDetectors:
     shifts: list[float] = field(default_factory=list)
     topics: Topics | None = None
     topic_models: list[Any] = field(default_factory=list)
+    look_weights: Floats | None = None
 
     @classmethod
     def fit(
@@ -117,21 +122,26 @@ class EventDetectors:
             more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
             videos are subtracted.
         topics : int, optional
-            Words are condensed into so many topics for a second look at every video, and decisions are the means of
-            both; 0 is no second look. For `WeightedGMIL`, whose decisions are log-odds. None is 50 where there is a
-            vocabulary, and 0 for features from elsewhere and for other estimators.
+            Words are condensed into so many topics for a second look at every video, and both looks are added up with
+            weights that predict best the training videos that were left out; 0 is no second look. For `WeightedGMIL`,
+            whose decisions are log-odds. None is 50 where there is a vocabulary, and 0 for features from elsewhere and
+            for other estimators.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
             raise VideoError(msg)
         n_topics = count_topics(topics, estimator, words=vocabulary is not None)
-        models = _fit(estimator, bags, y)
-        found = learn_topics(bags, n_topics) if n_topics else None
-        topic_models = [] if found is None else _fit(estimator, found.of(bags), y)
         shares = np.asarray(y).mean(axis=0)
         shifts = np.log(1 - shares) - np.log(shares) if balanced else np.zeros(len(shares))
-        return cls(list(events), models, vocabulary, stretch, shifts.tolist(), found, topic_models)
+        if not n_topics:
+            return cls(list(events), _fit(estimator, bags, y), vocabulary, stretch, shifts.tolist())
+        found = learn_topics(bags, n_topics)
+        looks = _fit_alike(estimator, [bags, found.of(bags)], y)
+        weights = [compute_sample_weight(estimator.get_params()["class_weight"], column) for column in np.asarray(y).T]
+        weighed = weigh_looks([_left_out(models) for models in looks], y, np.column_stack(weights))
+        shifts = shifts + weighed.shifts
+        return cls(list(events), looks[0], vocabulary, stretch, shifts.tolist(), found, looks[1], weighed.weights)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -140,10 +150,11 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        decisions = _decisions(self.models, bags)
+        looks = [_decisions(self.models, bags)]
         if self.topics is not None:
-            decisions = (decisions + _decisions(self.topic_models, self.topics.of(bags))) / 2
-        return decisions + np.asarray(self.shifts)
+            looks.append(_decisions(self.topic_models, self.topics.of(bags)))
+        weights = np.full((len(looks), 1), 1 / len(looks)) if self.look_weights is None else self.look_weights
+        return sum(weight * look for weight, look in zip(weights, looks, strict=True)) + np.asarray(self.shifts)
 
     def probabilities(self, bags: Bags) -> Floats:
         """Return how sure it is that every video shows every event, (n_bags, n_events).
@@ -206,7 +217,8 @@ class EventDetectors:
         """
         vocabulary = None if self.vocabulary is None else self.vocabulary.as_parts()
         topics = None if self.topics is None else self.topics.as_parts()
-        parts = {name: getattr(self, name) for name in ("events", "models", "stretch", "shifts", "topic_models")}
+        names = ("events", "models", "stretch", "shifts", "topic_models", "look_weights")
+        parts = {name: getattr(self, name) for name in names}
         persistence.save_parts({"kind": KIND, **parts, "vocabulary": vocabulary, "topics": topics}, path)
 
     @classmethod
@@ -228,6 +240,7 @@ class EventDetectors:
                 parts["shifts"],
                 None if topics is None else Topics.from_parts(topics),
                 parts.get("topic_models", []),
+                parts.get("look_weights"),
             )
 
 
@@ -249,6 +262,17 @@ def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
     if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and np.shape(y)[1] > 1:
         return [clone(estimator).fit(bags, y)]
     return [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
+
+
+def _fit_alike(estimator: BaseEstimator, looks: list[Bags], y: Integers) -> list[list[Any]]:
+    """Return the models of every look at the same videos, all with one seed: they leave out the same videos."""
+    if estimator.get_params()["random_state"] is None:
+        estimator = clone(estimator).set_params(random_state=int(np.random.default_rng().integers(2**31)))
+    return [_fit(estimator, bags, y) for bags in looks]
+
+
+def _left_out(models: list[Any]) -> Floats:
+    return np.column_stack([model.left_out_decisions_ for model in models])
 
 
 def _decisions(models: list[Any], bags: Bags) -> Floats:

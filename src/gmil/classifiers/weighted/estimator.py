@@ -92,6 +92,9 @@ class WeightedGMIL(BagClassifier):
         The scalings and centres that they use.
     intercepts_ : array of shape (n_problems,)
         The decision where every view is silent.
+    left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
+        Log-odds of the training bags, each (or its group) left out by every view; weights and calibration are those
+        of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
     familiar_distance_ : float
         99 % of the training bags are nearer than this to a centre of another bag.
     classes_ : array of shape (n_classes,)
@@ -204,6 +207,7 @@ class WeightedGMIL(BagClassifier):
 
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
+        self.left_out_decisions_ = found.left_out[:, 0] if self._is_binary() else found.left_out
         self.familiar_distance_ = found.familiar_distance
         self.spaces_, self.views_ = found.as_plain()
         self.sparse_ = sparse

@@ -67,6 +67,7 @@ class Fitting(NamedTuple):
     views: list[View]
     intercepts: Floats
     summary: list[dict[str, Any]]
+    left_out: Floats  # (n_bags, n_problems); NaN where a bag was not in the sample
     familiar_distance: float
 
     def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -133,7 +134,8 @@ def fit_views(
     nearest = bag_features(
         spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
     )
-    return Fitting(spaces, *found, weighed.summary(spaces), familiar_distance(nearest))
+    left_out = weighed.left_out_of(len(bags), rows)
+    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distance(nearest))
 
 
 class Weighed(NamedTuple):
@@ -143,6 +145,13 @@ class Weighed(NamedTuple):
     shares: Floats  # (n_views, n_problems)
     slopes: Floats  # (n_problems,)
     shifts: Floats  # (n_problems,)
+
+    def left_out_of(self, n_bags: int, rows: Integers | None) -> Floats:
+        """Return log-odds of bags from fits without them, (n_bags, n_problems), NaN for bags that are not in rows."""
+        found = np.full((n_bags, len(self.shifts)), np.nan)
+        each = np.stack([candidate.left_out for candidate in self.candidates])
+        found[slice(None) if rows is None else rows] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
+        return found + self.shifts
 
     def summary(self, spaces: list[ScaledSpace]) -> list[dict[str, Any]]:
         """Return scaling, kind, kernel and weights of every view."""

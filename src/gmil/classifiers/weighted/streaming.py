@@ -187,7 +187,8 @@ def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, s
     views = [(view.space, view.kind, inside[view.space, view.kind][part], view.kernel) for view in choice.views]
     weighed: Weighed = weigh_views(views, plan.learning.some(rows))
     found = finish_views(weighed, lambda view: inside[view.space, view.kind], rows, plan.learning, plan.generator)
-    return Fitting(choice.spaces, *found, weighed.summary(choice.spaces), _familiar(choice, inside))
+    left_out = weighed.left_out_of(len(plan.learning.positive), rows)
+    return Fitting(choice.spaces, *found, weighed.summary(choice.spaces), left_out, _familiar(choice, inside))
 
 
 def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:
