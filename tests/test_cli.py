@@ -180,7 +180,10 @@ def test_data_list_info_and_convert(run, tmp_path):
         found = json.loads(run("data", "info", source, "--json").stdout)
         assert (found["bags"], found["instances"], found["features"]) == (92, 476, 166)
         assert (found["smallest bag"], found["median bag"], found["largest bag"]) == (2, 4.0, 40)
-    assert run("data", "info", "musk1").exit_code == 0
+    shown = run("data", "info", "musk1")
+    assert shown.exit_code == 0
+    assert found["feature names"][0] in shown.stdout
+    assert "and 156 more" in shown.stdout
 
 
 def test_doctor(run):

@@ -7,6 +7,7 @@ they are used: ``import gmil`` needs none of them.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 FEATURES_COLUMN = "features"
 """The fixed-size-list column that holds all features in gmil's own Parquet files."""
+_ROW_NUMBERS = re.compile(r"|Unnamed: 0|__index_level_\d+__")
+"""What the index of a data frame is called once it is in a CSV or Parquet file."""
 
 
 def to_arrow(frame: Any) -> pa.Table:
@@ -145,7 +148,10 @@ def parquet_header(
 
 
 def default_features(schema: pa.Schema, reserved: set[str]) -> str | list[str]:
-    """Return the list column ``features`` where there is one, else every number column not reserved."""
+    """Return the list column ``features`` where there is one, else every number column not reserved.
+
+    The index that pandas or R wrote along is no feature: rows that are sorted by class would give the class away.
+    """
     import pyarrow as pa
 
     if FEATURES_COLUMN in schema.names and _is_list(schema.field(FEATURES_COLUMN).type):
@@ -153,8 +159,15 @@ def default_features(schema: pa.Schema, reserved: set[str]) -> str | list[str]:
     return [
         field.name
         for field in schema
-        if field.name not in reserved and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+        if field.name not in reserved
+        and not is_row_number(field.name)
+        and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
     ]
+
+
+def is_row_number(name: str) -> bool:
+    """Tell whether a column is called as the index of a data frame is."""
+    return _ROW_NUMBERS.fullmatch(name) is not None
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gmil.datasets import read
+from gmil.datasets import read, scan
 from gmil.errors import BagValidationError
 
 WIDE = {
@@ -50,6 +50,19 @@ def test_pandas_categories_and_odd_indices():
     bags, y = read(frame)
     assert y.tolist() == ["yes", "no"]
     assert bags.bag_ids.tolist() == ["a", "b"]
+
+
+def test_the_index_that_pandas_writes_along_is_no_feature(tmp_path):
+    frame = pd.DataFrame(WIDE, index=[7, 8, 9, 10])
+    frame.to_csv(tmp_path / "index.csv")
+    check_wide(read(tmp_path / "index.csv"))
+    check_wide(read(pd.read_csv(tmp_path / "index.csv")))
+    frame.sort_values("bag").to_parquet(tmp_path / "index.parquet")
+    check_wide(read(tmp_path / "index.parquet"))
+    lazy, _ = scan(tmp_path / "index.parquet")
+    assert lazy.feature_names == ("width", "height")
+    assert lazy[0].tolist() == [[0.5, 1.0], [2.0, 3.0]]
+    assert read(tmp_path / "index.csv", features=["", "width"])[0].feature_names == ("", "width")
 
 
 @pytest.mark.parametrize("bag", ["bag_id", "Bag", "BAG_NAME"])

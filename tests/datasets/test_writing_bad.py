@@ -81,6 +81,7 @@ ONE = Bags(np.eye(3), [0, 2, 3], np.array(["p", "q"]))
             None,
             r"name 'bag' would be read back",
         ),
+        (".csv", Bags(np.eye(2), [0, 1, 2], None, ("", "g")), None, r"name '' would be read back as the row number"),
         (".csv", Bags(np.eye(2), [0, 1, 2], None, ("g", "g")), None, r"name 'g' is there 2 times"),
         (".arff", Bags(np.eye(2), [0, 1, 2], None, ("g", "g")), None, r"name 'g' is there 2 times"),
         (

@@ -11,6 +11,7 @@ import numpy as np
 from gmil import datasets
 from gmil.cli.console import Progress, clear_errors, print_table, say
 from gmil.cli.inputs import LabelledBags, data_options, read_data
+from gmil.errors import listed
 
 
 @click.group()
@@ -46,9 +47,13 @@ def info(source: str, bag: str | None, label: str | None, features: str | None, 
         if as_json:
             click.echo(json.dumps(found, indent=2))
             return
-        print_table(["", "value"], [[name, str(value)] for name, value in found.items()])
+        print_table(["", "value"], [[name, _as_text(value)] for name, value in found.items()])
         if source in datasets.dataset_names():
             say(str(datasets.describe(source)))
+
+
+def _as_text(value: Any) -> str:
+    return listed([str(item) for item in value], most=10) if isinstance(value, list) else str(value)
 
 
 def summary(data: LabelledBags) -> dict[str, Any]:
@@ -60,6 +65,7 @@ def summary(data: LabelledBags) -> dict[str, Any]:
         "bags": len(bags),
         "instances": bags.n_instances,
         "features": bags.n_features,
+        "feature names": list(bags.feature_names or ()),
         "dtype": str(bags.dtype),
         "smallest bag": int(sizes.min()),
         "median bag": float(np.median(sizes)),

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from gmil.datasets.formats.columns import BAG_NAMES, LABEL_NAMES, is_missing, tidy_labels
 from gmil.errors import BagValidationError
+from gmil.tables import is_row_number
 from gmil.validation import check_bags, check_label_count
 
 if TYPE_CHECKING:
@@ -120,6 +121,10 @@ class Contents:
         wrong = [name for name in self._names() if name.casefold() in roles]
         if wrong:
             msg = f"The name {wrong[0]!r} would be read back as the bag or the label, not as a feature. Rename it."
+            raise BagValidationError(msg)
+        wrong = [name for name in self.feature_names if is_row_number(name)]
+        if wrong:
+            msg = f"The name {wrong[0]!r} would be read back as the row number of a data frame. Rename the feature."
             raise BagValidationError(msg)
 
 
