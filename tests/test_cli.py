@@ -170,6 +170,17 @@ def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
     assert "--positive yes is not a label of the data; its labels are 0, 1." in wrong.stderr
 
 
+def test_which_text_is_positive_is_said_once_in_the_words_of_the_command(run, tmp_path, recwarn):
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    gmil.write(tmp_path / "b.csv", bags, np.where(y == 1, "dog", "cat"))
+    sentence = "The labels are texts; 'dog' is taken as the positive class. Choose with --positive."
+    for command in (["cv", tmp_path / "b.csv", "--folds", 3], ["fit", tmp_path / "b.csv", "-o", tmp_path / "m.gmil"]):
+        assert run(*command).stderr.count(sentence) == 1
+        assert "as the positive" not in run(*command, "--positive", "cat").stderr
+        assert "as the positive" not in run(*command, "--set", "pos_label=cat").stderr
+    assert not [w for w in recwarn if "as the positive" in str(w.message)]
+
+
 def test_data_list_info_and_convert(run, tmp_path):
     listed = run("data", "list")
     assert [line.split()[0] for line in listed.stdout.splitlines()[1:3]] == ["musk1", "musk2"]
@@ -231,6 +242,10 @@ def test_settings_are_python_literals_or_strings():
         (["cv", "{bags}", "--bag", "video"], "'video'"),
         (["cv", "{bags}", "--label", "event"], "'event'"),
         (["cv", "{bags}", "--features", "a,b"], "'a'"),
+        (
+            ["compare", "{three}", "--positive", "a", "-o", "{out}"],
+            "--positive a names the positive class of two, but the data has 3: a, b, c. Leave it out",
+        ),
         (["cv", "{bags}", "--paper"], "The paper has no experiment 'bags.parquet'"),
         (["cv", "{folder}"], "folder"),
         (["cv", "{junk}.parquet"], "Parquet"),
@@ -256,12 +271,14 @@ def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, 
     for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
         (tmp_path / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
     gmil.write(tmp_path / "unlabelled.csv", bags)
+    gmil.write(tmp_path / "three.csv", bags[:6], list("abcabc"))
     names = {
         "bags": path,
         "folder": tmp_path,
         "junk": tmp_path / "junk",
         "model": tmp_path / "model.gmil",
         "out": tmp_path / "out",
+        "three": tmp_path / "three.csv",
         "unlabelled": tmp_path / "unlabelled.csv",
     }
     before = sorted(tmp_path.iterdir())

@@ -35,6 +35,19 @@ def by_hand(model, bags, y, cv, seed, repeat=0):
     return predictions
 
 
+def test_string_labels_are_remarked_once_and_not_in_every_fold():
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    names = np.where(y == 1, "dog", "cat")
+    for model in (gmil.GMIL(5), gmil.WeightedGMIL(random_state=0), gmil.MILES()):
+        with pytest.warns(UserWarning, match="'dog' is taken as the positive class") as caught:
+            named = gmil.cross_validate(model, bags, names, cv=3, repeats=2)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        numbered = gmil.cross_validate(model, bags, y, cv=3, repeats=2)
+        assert np.array_equal(named.predictions == "dog", numbered.predictions == 1)
+        assert named.positive_label == "dog"
+
+
 def test_it_is_a_plain_loop_over_stratified_folds(data):
     bags, y = data
     result = cross_validate(GMIL(5), bags, y, cv=6, repeats=2, random_state=9)

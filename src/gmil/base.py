@@ -94,6 +94,16 @@ class BagEstimator(BaseEstimator):
         return tags
 
 
+def warn_of_positive_class(label: Any, stacklevel: int) -> None:
+    """Say which of two strings is taken as the positive class."""
+    warnings.warn(
+        f"The labels are strings; {label!r} is taken as the positive class. "
+        "Pass pos_label to choose, or to silence this.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )
+
+
 class BagClassifier(ClassifierMixin, BagEstimator, ABC):
     """A classifier of bags whose labels follow from ``decision_function``."""
 
@@ -157,12 +167,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
             msg = f"pos_label={pos_label!r} is not a class of y; the classes are {classes}."
             raise BagValidationError(msg)
         if pos_label is None and self.classes_.dtype.kind in "UO":
-            warnings.warn(
-                f"The labels are strings; {classes[1]!r} is taken as the positive class. "
-                "Pass pos_label to choose, or to silence this.",
-                UserWarning,
-                stacklevel=5,
-            )
+            warn_of_positive_class(classes[1], stacklevel=6)
 
     def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 
+from gmil.base import warn_of_positive_class
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.classifiers.weighted import WeightedGMIL
 from gmil.classifiers.weighted.streaming import streamed_decisions
@@ -96,6 +97,7 @@ def cross_validate(
     groups = None if groups is None else np.asarray(groups)
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
+    estimator = _with_positive_class(estimator, settings, y)
     if can_batch(estimator, settings, y, folds):
         decide: Callable[..., None] = batch_decisions
     elif isinstance(bags, LazyBags) and type(estimator) is WeightedGMIL and training_folds_are_complete(y, folds):
@@ -105,6 +107,18 @@ def cross_validate(
     else:
         return fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
     return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+
+
+def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any]) -> Any:
+    """Return an estimator that knows which of two strings is positive, so that not every fold has to say it."""
+    classes = sorted(set(y.tolist())) if y.ndim == 1 and all(isinstance(label, str) for label in y) else []
+    if len(classes) != 2 or any("pos_label" in setting for setting in settings):
+        return estimator
+    copied = clone(estimator)
+    if copied.get_params().get("pos_label", False) is not None:
+        return estimator
+    warn_of_positive_class(classes[1], stacklevel=4)
+    return copied.set_params(pos_label=classes[1])
 
 
 def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], folds: Integers) -> bool:

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
 
 from gmil import datasets
 from gmil.base import methods
+from gmil.cli.console import say
 from gmil.errors import BagValidationError, GmilError, listed
 from gmil.experiments.data import groups_of
 from gmil.scale import LazyBags
@@ -193,12 +195,23 @@ def make_estimator(
     parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
     if positive is not None:
         parameters["pos_label"] = label_among(positive, y)
+    elif estimator.get_params().get("pos_label", False) is None and "pos_label" not in parameters:
+        parameters |= _positive_text(y)
     unknown = [name for name in parameters if name not in estimator.get_params()]
     if unknown:
         valid = listed(sorted(estimator.get_params()), most=60)
         msg = f"{method} has no parameter {unknown[0]!r}; its parameters are {valid}."
         raise BagValidationError(msg)
     return estimator.set_params(**parameters)
+
+
+def _positive_text(y: Any) -> dict[str, Any]:
+    """Return which of two texts is taken as positive, and say it once, and not in every fold; of numbers it is clear."""
+    labels = np.unique(y).tolist() if y is not None and y.dtype.kind == "U" else []
+    if len(labels) != 2:
+        return {}
+    say(f"The labels are texts; {labels[1]!r} is taken as the positive class. Choose with --positive.")
+    return {"pos_label": labels[1]}
 
 
 def seeded(estimator: BaseEstimator, settings: tuple[str, ...], seed: int) -> BaseEstimator:
@@ -229,6 +242,12 @@ def parse_setting(text: str) -> tuple[str, Any]:
 def label_among(text: str, y: Any) -> Any:
     """Return the label that is written as ``text``."""
     labels = sorted(set(y.tolist()), key=str)
+    if len(labels) > 2:
+        msg = (
+            f"--positive {text} names the positive class of two, but the data has {len(labels)}: "
+            f"{listed([str(x) for x in labels])}. Leave it out: every class is set against all others."
+        )
+        raise BagValidationError(msg)
     for label in labels:
         if str(label) == text:
             return label
