@@ -170,6 +170,34 @@ def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
     assert "--positive yes is not a label of the data; its labels are 0, 1." in wrong.stderr
 
 
+def test_predict_needs_no_labels_where_cv_says_which_bag_has_none(run, bags_file, tmp_path):
+    path, _, _ = bags_file
+    run("fit", path, "-o", tmp_path / "m.gmil")
+    want = run("predict", tmp_path / "m.gmil", path).stdout
+    table = pq.read_table(path).to_pandas()
+    labels = table["label"].astype(float)
+    for missing in (table["bag"] == "v3", table["bag"] != ""):
+        table["label"] = labels.mask(missing)
+        table.to_parquet(tmp_path / "part.parquet")
+        assert run("predict", tmp_path / "m.gmil", tmp_path / "part.parquet").stdout == want
+    assert "part.parquet: The label of bag 'v0' is missing" in run("cv", tmp_path / "part.parquet").stderr
+    varying = table.assign(label=np.arange(len(table)))
+    varying.to_parquet(tmp_path / "part.parquet")
+    assert run("predict", tmp_path / "m.gmil", tmp_path / "part.parquet").stdout == want
+    assert "The label of bag 'v0' varies: 0 and 1 (row 1)" in run("cv", tmp_path / "part.parquet").stderr
+
+
+def test_columns_that_are_not_wanted_may_hold_anything(run, tmp_path):
+    rows = [f"{i},{i % 2},{i / 7},{i % 5},{'oops' if i == 4 else i}" for i in range(12)]
+    path = tmp_path / "b.csv"
+    path.write_text("\n".join(["bag,label,f,g,junk", *rows]))
+    sentence = (
+        "'junk' holds 'oops' where a number should be (1 of 12 cells do). Correct the cell, or leave the column out"
+    )
+    assert sentence in run("cv", path, "--folds", 3).stderr
+    assert run("cv", path, "--folds", 3, "--features", "f, g").exit_code == 0
+
+
 def test_which_text_is_positive_is_said_once_in_the_words_of_the_command(run, tmp_path, recwarn):
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     gmil.write(tmp_path / "b.csv", bags, np.where(y == 1, "dog", "cat"))
@@ -236,12 +264,13 @@ def test_settings_are_python_literals_or_strings():
             "n_positive=90 is above",
         ),
         (["cv", "musk1", "--paper", "--method", "gmil-cv"], "--paper gives the settings of gmil, but the method is"),
-        (["cv", "musk1", "--folds", "1"], "cv must be at least 2 folds, got 1."),
-        (["cv", "musk1", "--folds", "60"], "cv=60 folds are too many: class 0 has 45 bags."),
+        (["cv", "musk1", "--folds", "1"], "--folds must be at least 2, got 1."),
+        (["cv", "musk1", "--folds", "60"], "--folds 60 is too many folds: class 0 has 45 bags."),
         (["cv", "musk1", "--repeats", "0"], "--repeats must be at least 1, got 0."),
-        (["cv", "{bags}", "--bag", "video"], "'video'"),
-        (["cv", "{bags}", "--label", "event"], "'event'"),
-        (["cv", "{bags}", "--features", "a,b"], "'a'"),
+        (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
+        (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),
+        (["cv", "{bags}", "--features", "a,b"], "'features'. Name the column with --features."),
+        (["cv", "{bags}", "--group", "site"], "'features'. Name the column with --group."),
         (
             ["compare", "{three}", "--positive", "a", "-o", "{out}"],
             "--positive a names the positive class of two, but the data has 3: a, b, c. Leave it out",

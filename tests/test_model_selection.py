@@ -213,9 +213,9 @@ def test_more_classes(data):
 @pytest.mark.parametrize(
     ("cv", "y", "message"),
     [
-        (1, [0, 1] * 5, "cv must be at least 2 folds, got 1"),
+        (1, [0, 1] * 5, "cv must be at least 2, got 1"),
         (3, [1] * 10, "y holds one class only, 1"),
-        (9, [0, 1] * 5, "cv=9 folds are too many: class 0 has 5 bags"),
+        (9, [0, 1] * 5, "cv=9 is too many folds: class 0 has 5 bags"),
         (3, [0] * 9 + [1], "class 1 has 1 bags"),
         (3, [0, 1] * 4, "y has 8 labels, but X has 10 bags"),
     ],

@@ -5,6 +5,8 @@ Messages follow one shape: what, the rule, what was got, which bag, the fix.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class GmilError(Exception):
     """Base of all errors raised by gmil."""
@@ -12,6 +14,12 @@ class GmilError(Exception):
 
 class BagValidationError(GmilError, ValueError):
     """Bags, labels or instances that cannot be used."""
+
+
+class LabelError(BagValidationError):
+    """Labels that cannot be used, of bags that can: these are in ``bags``, for those who need no labels."""
+
+    bags: Any = None
 
 
 class FormatError(GmilError, ValueError):

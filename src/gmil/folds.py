@@ -142,7 +142,7 @@ def _refuse_splitter(how_often: str, bag: int) -> None:
 
 def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
     if n_folds < 2:
-        msg = f"cv must be at least 2 folds, got {n_folds}."
+        msg = f"cv must be at least 2, got {n_folds}."
         raise BagValidationError(msg)
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
@@ -151,7 +151,7 @@ def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
     if counts.max() < n_folds or counts.min() < 2:
         fewest = counts.argmin()
         msg = (
-            f"cv={n_folds} folds are too many: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
+            f"cv={n_folds} is too many folds: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
             "Every class needs 2 bags at least, and one of them as many as there are folds."
         )
         raise BagValidationError(msg)

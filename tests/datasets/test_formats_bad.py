@@ -203,7 +203,7 @@ def test_lists_of_other_lengths():
             "bag,label,f\na,1,1\na,0,2\n",
             r"bags\.csv: The label of bag 'a' varies: 1 and 0 \(row 1\)",
         ),
-        ("bag,label,f\na,1,1\na,,2\n", r"label of row 1 is missing"),
+        ("bag,label,f\na,1,1\na,,2\n", r"label of bag .* is missing \(row 1;"),
         ("who,f\na,1\n", r"No bag column was found"),
     ],
 )

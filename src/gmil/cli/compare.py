@@ -12,7 +12,15 @@ from joblib import cpu_count
 
 from gmil import datasets
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
-from gmil.cli.inputs import LabelledBags, data_options, group_option, label_among, read_data, require_labels
+from gmil.cli.inputs import (
+    LabelledBags,
+    data_options,
+    feature_columns,
+    group_option,
+    label_among,
+    read_data,
+    require_labels,
+)
 from gmil.cli.report import save_all
 from gmil.experiments import comparison, run
 from gmil.experiments.output import write_csv, write_json
@@ -83,7 +91,13 @@ def compare(
             positive,
             Path(output),
         )
-        asked = {"source": data, "bag": bag, "label": label, "features": _columns(features), "positive": positive}
+        asked = {
+            "source": data,
+            "bag": bag,
+            "label": label,
+            "features": feature_columns(features),
+            "positive": positive,
+        }
         asked["group"] = group
         summary = _compare(labelled, wanted, asked)
         _print(summary)
@@ -122,10 +136,6 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
     source = asked["source"] if is_dataset else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": is_dataset, "fingerprint": data_fingerprint(bags, y, groups)}
     return comparison.summarize(results, check, data, [*comparison.notes_on_groups(asked["group"], groups), *notes])
-
-
-def _columns(features: str | None) -> list[str] | str | None:
-    return features.split(",") if features and "," in features else features
 
 
 def _print(summary: dict[str, Any]) -> None:

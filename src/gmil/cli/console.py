@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
 FAILED, WRONG_USE = 1, 2
 _QUIET_SECONDS = 2.0
 _SECONDS_BETWEEN_LINES = 15.0
+_OPTIONS = {
+    r"\b(bag|label|features)=(\.\.\.|\[\.\.\.\]\.?)": r"--\1.",
+    r"\binfo=\.\.\.": "--group.",
+    r"\bcv=(?=\d)": "--folds ",
+    r"\bcv (?=must be)": "--folds ",
+}
+"""How messages name an argument, and which option that is."""
 
 
 def say(text: str) -> None:
@@ -42,9 +50,20 @@ def clear_errors() -> Iterator[None]:
 
 
 def _end(error: Any, code: int) -> None:
-    first_lines = " ".join(str(error).split())
+    first_lines = " ".join(in_options(str(error)).split())
     say(f"gmil: {first_lines or type(error).__name__}")
     sys.exit(code)
+
+
+def in_options(message: str) -> str:
+    """Return a message with the options of the command in place of the arguments of Python.
+
+    >>> in_options("No bag column was found. Name it with bag=...")
+    'No bag column was found. Name it with --bag.'
+    """
+    for argument, option in _OPTIONS.items():
+        message = re.sub(argument, option, message)
+    return message
 
 
 class Progress:

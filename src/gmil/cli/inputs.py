@@ -13,7 +13,7 @@ import numpy as np
 from gmil import datasets
 from gmil.base import methods
 from gmil.cli.console import say
-from gmil.errors import BagValidationError, GmilError, listed
+from gmil.errors import BagValidationError, GmilError, LabelError, listed
 from gmil.experiments.data import groups_of
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
@@ -108,10 +108,12 @@ def read_data(
     *,
     group: str | None = None,
     stream: bool | None = None,
+    needs_labels: bool = True,
 ) -> LabelledBags:
     """Read a bundled or fetchable data set by name, a file or a folder; ``group`` is a column that is no feature.
 
     ``stream`` says whether to read in blocks; None leaves it to the size of the data, with groups it is read at once.
+    Where no labels are needed, those that are missing or wrong do no harm.
     """
     if group is not None and stream:
         msg = f"--group {group} needs the data in memory, but --stream and --dask read blocks. Leave out one of them."
@@ -123,13 +125,23 @@ def read_data(
         names = ", ".join(datasets.dataset_names())
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
-    columns = features.split(",") if features and "," in features else features
+    columns = feature_columns(features)
     if stream or (stream is None and group is None and _is_large(Path(data), bag)):
         lazy, y = datasets.scan(data, bag=bag, label=label, features=columns)
         return LabelledBags(Path(data).name, lazy, y)
     info = () if group is None else (group,)
-    bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
+    try:
+        bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
+    except LabelError as error:
+        if needs_labels:
+            raise
+        bags, y = error.bags, None
     return LabelledBags(Path(data).name, bags, y, groups_of(bags, group))
+
+
+def feature_columns(text: str | None) -> list[str] | str | None:
+    """Return the columns that --features names: several, or one that may be a list."""
+    return [name.strip() for name in text.split(",")] if text and "," in text else text
 
 
 def _is_large(path: Path, bag: str | None) -> bool:
@@ -206,7 +218,7 @@ def make_estimator(
 
 
 def _positive_text(y: Any) -> dict[str, Any]:
-    """Return which of two texts is taken as positive, and say it once, and not in every fold; of numbers it is clear."""
+    """Return which of two texts is taken as positive, and say it once; of two numbers it is the larger."""
     labels = np.unique(y).tolist() if y is not None and y.dtype.kind == "U" else []
     if len(labels) != 2:
         return {}

@@ -102,7 +102,7 @@ def predict(
     with clear_errors(), cluster(dask) as client:
         _check_output(output)
         estimator = persistence.load(model)
-        found = read_data(data, bag, label, features, stream=stream or bool(dask) or None)
+        found = read_data(data, bag, label, features, stream=stream or bool(dask) or None, needs_labels=False)
         with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)

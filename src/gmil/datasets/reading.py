@@ -107,8 +107,8 @@ def read(
     except (BagValidationError, FormatError) as error:
         if str(path) in str(error):
             raise
-        msg = f"{path}: {error}"
-        raise type(error)(msg) from error
+        error.args = (f"{path}: {error}",)
+        raise
     return bags, y
 
 

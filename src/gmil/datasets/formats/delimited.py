@@ -96,14 +96,13 @@ def numbers_only(
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
-        if field.name in others:
+        if field.name in others or (wanted is not None and field.name not in wanted):
             continue
         if pa.types.is_null(field.type):
             empty = table.column(i).cast(pa.float64())
             table = table.set_column(i, field.name, empty)
         elif pa.types.is_string(field.type):
-            must_be = wanted is not None and field.name in wanted
-            _refuse_slips(path, field.name, table.column(i).to_pylist(), must_be, first_line)
+            _refuse_slips(path, field.name, table.column(i).to_pylist(), wanted is not None, first_line)
     return table
 
 
@@ -113,8 +112,8 @@ def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_
         row = slips[0]
         msg = (
             f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r} where a number "
-            f"should be ({len(slips)} of {len(texts)} cells do). Correct the cell, or name the column in "
-            "info=[...]."
+            f"should be ({len(slips)} of {len(texts)} cells do). Correct the cell, or leave the column "
+            "out and name the others with features=[...]."
         )
         raise FormatError(msg)
 

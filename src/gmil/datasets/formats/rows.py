@@ -9,7 +9,7 @@ import numpy as np
 from gmil import tables
 from gmil.bags import Bags
 from gmil.datasets.formats.columns import is_missing, tidy_labels
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, LabelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,11 @@ def rows_to_bags(
     if labels is None:
         return bags, None
     _refuse_other_length(len(labels), len(ids), "labels")
-    return bags, _labels_of_bags(labels, rows, bags)
+    try:
+        return bags, _labels_of_bags(labels, rows, bags)
+    except LabelError as error:
+        error.bags = bags
+        raise
 
 
 def _refuse_other_length(found: int, wanted: int, what: str) -> None:
@@ -79,25 +83,29 @@ def _coded(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
 def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray[Any]:
     missing = is_missing(labels)
     if missing.any():
-        row = int(missing.argmax())
+        at = int(missing[rows].argmax())
         msg = (
-            f"The label of row {row} is missing ({missing.sum()} rows have none). Fill it in, or leave "
-            "the labels out; where they are a column, info=[...] takes it for something else."
+            f"The label of bag {_name_at(at, bags)} is missing (row {rows[at]}; {missing.sum()} rows have none). "
+            "Fill it in or drop the bag, or name another column with label=..."
         )
-        raise BagValidationError(msg)
+        raise LabelError(msg)
     grouped = tidy_labels(labels)[rows]
     y = grouped[bags.offsets[:-1]]
     differs = grouped != np.repeat(y, bags.sizes)
     if differs.any():
         at = int(differs.argmax())
-        bag = int(np.searchsorted(bags.offsets, at, side="right")) - 1
-        name = bag if bags.bag_ids is None else repr(bags.bag_ids[bag].item())
+        first = np.repeat(y, bags.sizes)[at].item()
         msg = (
-            f"The label of bag {name} varies: {y[bag].item()!r} and {grouped[at].item()!r} (row "
+            f"The label of bag {_name_at(at, bags)} varies: {first!r} and {grouped[at].item()!r} (row "
             f"{rows[at]}). A label belongs to the whole bag. Correct it, or name another with label=..."
         )
-        raise BagValidationError(msg)
+        raise LabelError(msg)
     return y
+
+
+def _name_at(instance: int, bags: Bags) -> str:
+    bag = int(np.searchsorted(bags.offsets, instance, side="right")) - 1
+    return repr(bag if bags.bag_ids is None else bags.bag_ids[bag].item())
 
 
 def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_first: bool = False) -> NDArray[Any]:
