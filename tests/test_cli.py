@@ -267,6 +267,15 @@ def test_settings_are_python_literals_or_strings():
         (["cv", "musk1", "--folds", "1"], "--folds must be at least 2, got 1."),
         (["cv", "musk1", "--folds", "60"], "--folds 60 is too many folds: class 0 has 45 bags."),
         (["cv", "musk1", "--repeats", "0"], "--repeats must be at least 1, got 0."),
+        (["cv", "musk1", "--jobs", "0"], "--jobs must be a number of processes, or -1 for every core, got 0."),
+        (["cv", "musk1", "--seed", "-1"], "--seed must be from 0 to 4294967295, got -1."),
+        (["check", "musk1", "--seed", "-1"], "--seed must be at least 0, got -1."),
+        (["check", "musk1", "--permutations", "2"], "--permutations must be at least 19"),
+        (
+            ["cv", "{mixed}", "--group", "site"],
+            "The group 'site' must be one for all instances of a bag, but bag 0 (a) has 1 and 2. Correct it",
+        ),
+        (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
         (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),
         (["cv", "{bags}", "--features", "a,b"], "'features'. Name the column with --features."),
@@ -300,6 +309,7 @@ def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, 
     for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
         (tmp_path / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
     gmil.write(tmp_path / "unlabelled.csv", bags)
+    (tmp_path / "mixed.csv").write_text("bag,label,f,site,town\na,0,1,1,A\na,0,2,2,A\nb,1,3,3,\nb,1,4,3,\n")
     gmil.write(tmp_path / "three.csv", bags[:6], list("abcabc"))
     names = {
         "bags": path,
@@ -307,6 +317,7 @@ def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, 
         "junk": tmp_path / "junk",
         "model": tmp_path / "model.gmil",
         "out": tmp_path / "out",
+        "mixed": tmp_path / "mixed.csv",
         "three": tmp_path / "three.csv",
         "unlabelled": tmp_path / "unlabelled.csv",
     }

@@ -35,6 +35,30 @@ def by_hand(model, bags, y, cv, seed, repeat=0):
     return predictions
 
 
+def test_a_missing_value_is_named_by_its_place_among_all_bags():
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    holed = bags.instances.copy()
+    holed[bags.offsets[15], 1] = np.nan
+    for model in (GMIL(5), gmil.WeightedGMIL(), gmil.MILES()):
+        with pytest.raises(BagValidationError, match="in bag 15, instance 0, column 1"):
+            cross_validate(model, bags.with_instances(holed), y, cv=4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"repeats": 0}, "repeats must be at least 1, got 0"),
+        ({"random_state": -1}, "random_state must be from 0 to 4294967295, got -1"),
+        ({"groups": [0] * 10 + [1] * 10}, "cv=4 is too many folds: the bags are of 2 groups"),
+        ({"groups": [0] * 20}, "cv=4 is too many folds: the bags are of 1 groups"),
+    ],
+)
+def test_numbers_and_groups_that_make_no_folds(arguments, message):
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    with pytest.raises(BagValidationError, match=message):
+        cross_validate(GMIL(5), bags, y, cv=4, **arguments)
+
+
 def test_string_labels_are_remarked_once_and_not_in_every_fold():
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     names = np.where(y == 1, "dog", "cat")
@@ -217,6 +241,7 @@ def test_more_classes(data):
         (3, [1] * 10, "y holds one class only, 1"),
         (9, [0, 1] * 5, "cv=9 is too many folds: class 0 has 5 bags"),
         (3, [0] * 9 + [1], "class 1 has 1 bags"),
+        (3, [0.5, 1.5] * 5, "y must name classes, by strings or whole numbers, got fractions such as 0.5"),
         (3, [0, 1] * 4, "y has 8 labels, but X has 10 bags"),
     ],
 )

@@ -23,6 +23,19 @@ def refuse_non_finite(bags: Bags, first_bag: int = 0) -> None:
     finite = np.isfinite(stored)
     if finite.all():
         return
+    value, place = first_non_finite(bags, first_bag)
+    msg = (
+        f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {place} ({int((~finite).sum())} such values in "
+        "all). Every value must be a finite number. Fill or drop them, for example with "
+        "gmil.PerInstance(SimpleImputer())."
+    )
+    raise BagValidationError(msg)
+
+
+def first_non_finite(bags: Bags, first_bag: int = 0) -> tuple[float, str]:
+    """Return the first value that is NaN or infinite, and where it is."""
+    stored = bags.instances.data if sp.issparse(bags.instances) else bags.instances
+    finite = np.isfinite(stored)
     if sp.issparse(bags.instances):
         entry = int((~finite).argmax())
         row = int(np.searchsorted(bags.instances.indptr, entry, side="right")) - 1
@@ -32,13 +45,8 @@ def refuse_non_finite(bags: Bags, first_bag: int = 0) -> None:
         row, feature = (int(i) for i in np.argwhere(~finite)[0])
         value = bags.instances[row, feature]
     bag = int(np.searchsorted(bags.offsets, row, side="right")) - 1
-    msg = (
-        f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {name_of_bag(bags, bag, first_bag)}, instance "
-        f"{row - bags.offsets[bag]}, {_name_of_feature(bags, feature)} ({int((~finite).sum())} such values in "
-        "all). Every value must be a finite number. Fill or drop them, for example with "
-        "gmil.PerInstance(SimpleImputer())."
-    )
-    raise BagValidationError(msg)
+    instance = row - bags.offsets[bag]
+    return float(value), f"{name_of_bag(bags, bag, first_bag)}, instance {instance}, {_name_of_feature(bags, feature)}"
 
 
 def name_of_bag(bags: Any, position: int, first_bag: int = 0) -> str:

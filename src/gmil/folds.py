@@ -30,6 +30,7 @@ def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
         _check_fold_count(int(cv), y)
         if groups is None:
             return stratified_folds(y, int(cv), seed)
+        _refuse_few_groups(int(cv), groups)
         splitter = StratifiedGroupKFold(int(cv), shuffle=True, random_state=seed)
     folds = np.full(len(y), -1)
     with warnings.catch_warnings():
@@ -107,6 +108,15 @@ def refuse_wrong_groups(groups: Any, n_bags: int) -> None:
     """Refuse groups that do not name one for every bag."""
     if np.shape(groups) != (n_bags,):
         msg = f"groups must name the group of each of the {n_bags} bags, got shape {np.shape(groups)}."
+        raise BagValidationError(msg)
+
+
+def _refuse_few_groups(n_folds: int, groups: Any) -> None:
+    n_groups = len(set(np.asarray(groups).tolist()))
+    if n_groups < n_folds:
+        msg = f"cv={n_folds} is too many folds: the bags are of {n_groups} groups, and every fold needs one. " + (
+            "Take fewer folds." if n_groups > 1 else "Name groups that differ."
+        )
         raise BagValidationError(msg)
 
 

@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 
-from gmil.base import warn_of_positive_class
+from gmil.base import BagClassifier, warn_of_positive_class
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.classifiers.weighted import WeightedGMIL
 from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
+from gmil.errors import BagValidationError
 from gmil.finite import refuse_non_finite
 from gmil.fold_by_fold import fold_by_fold, positive_class
 from gmil.folds import (
@@ -26,7 +27,7 @@ from gmil.folds import (
     training_folds_are_complete,
 )
 from gmil.scale import LazyBags
-from gmil.validation import check_bags, check_label_count, check_lazy_bags
+from gmil.validation import check_bags, check_label_count, check_lazy_bags, refuse_fractions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -91,9 +92,16 @@ def cross_validate(
     >>> 0.5 < result.accuracy() < 1
     True
     """
-    bags = check_lazy_bags(bags) if isinstance(bags, LazyBags) else check_bags(bags, allow_nan=True)
+    _refuse_numbers(repeats, random_state)
+    if isinstance(bags, LazyBags):
+        bags = check_lazy_bags(bags)
+    else:
+        # Pipelines may fill missing values in; classifiers alone refuse them, and in a fold bags have other numbers.
+        bags = check_bags(bags, allow_nan=not isinstance(estimator, BagClassifier))
     y = np.asarray(y)
     check_label_count(len(y), bags)
+    if y.ndim == 1 and np.isfinite(y if y.dtype.kind == "f" else 0).all():
+        refuse_fractions(y)
     groups = None if groups is None else np.asarray(groups)
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
@@ -107,6 +115,15 @@ def cross_validate(
     else:
         return fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
     return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+
+
+def _refuse_numbers(repeats: int, random_state: int) -> None:
+    if repeats < 1:
+        msg = f"repeats must be at least 1, got {repeats}."
+        raise BagValidationError(msg)
+    if not 0 <= random_state < 1 << 32:
+        msg = f"random_state must be from 0 to {(1 << 32) - 1}, got {random_state}."
+        raise BagValidationError(msg)
 
 
 def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any]) -> Any:

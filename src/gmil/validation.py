@@ -152,7 +152,7 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
     except TypeError:
         msg = "The labels in y must all be of one kind, strings or numbers, got a mixture. Turn them into strings."
         raise BagValidationError(msg) from None
-    check_classification_targets(labels)
+    refuse_fractions(labels)
     if len(classes) < 2:
         msg = (
             f"y holds one class only, {classes.tolist()[0]!r}, but {owner} needs bags of at least 2 classes. "
@@ -160,6 +160,21 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
         )
         raise BagValidationError(msg)
     return classes, encoded.astype(np.int64)
+
+
+def refuse_fractions(labels: NDArray[Any]) -> None:
+    """Refuse labels that are measurements and not classes."""
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        if labels.dtype.kind != "f":
+            raise
+        fraction = labels[labels != np.rint(labels)][0].item()
+        msg = (
+            f"Unknown label type: y must name classes, by strings or whole numbers, got fractions such as "
+            f"{fraction!r}. Turn them into classes first."
+        )
+        raise BagValidationError(msg) from error
 
 
 def check_label_count(n_labels: int, bags: Bags | LazyBags) -> None:

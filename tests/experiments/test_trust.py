@@ -171,6 +171,7 @@ def test_missing_values_are_counted_and_nothing_is_learnt():
     bags, y = clean()
     found = check_data(planted(bags, 4, np.nan), y)
     assert found["missing values"].value == bags.n_features
+    assert "the first in bag 4, instance 0, column 0. Fill" in found["missing values"].text
     assert found.verdict == f"cannot be told: {bags.n_features} values are missing"
     assert warned(found) == {"missing values", "shuffled labels"}
 

@@ -202,6 +202,15 @@ def test_compare_refuses(tmp_path, arguments, words):
     assert not (tmp_path / "out").exists()
 
 
+def test_compare_says_that_it_takes_fewer_folds_than_asked_for(tmp_path):
+    bags, _ = gmil.make_bags(12, n_features=2, random_state=0, return_X_y=True)
+    gmil.write(tmp_path / "few.csv", bags, np.arange(12) % 4 == 0)
+    arguments = ["--methods", "gmil", "--folds", 5, "--repeats", 1, "--jobs", 1]
+    result = call("compare", tmp_path / "few.csv", "-o", tmp_path / "out", *arguments)
+    assert "1 x 3-fold" in result.stdout
+    assert "* 3 folds and not 5: the rarest class has no more bags." in result.stdout
+
+
 def test_compare_goes_on_where_every_method_fails(tmp_path):
     bags, y = gmil.make_bags(20, n_features=2, random_state=0, return_X_y=True)
     instances = bags.instances.copy()
@@ -235,7 +244,7 @@ def test_methods_for_two_classes_are_left_out_of_three():
 def test_there_are_no_more_folds_than_bags_of_the_rarest_class():
     spec = comparison.comparison_spec("mine", [0] * 9 + [1] * 4, ["gmil"], repeats=1, folds=10, seed=0)
     assert spec.protocol.folds == 4
-    with pytest.raises(gmil.GmilError, match="at least 2 bags"):
+    with pytest.raises(gmil.GmilError, match="at least 2 bags to be compared on, but class 1 has a single bag"):
         comparison.comparison_spec("mine", [0, 0, 1], ["gmil"], repeats=1, folds=10, seed=0)
 
 

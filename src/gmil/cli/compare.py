@@ -123,6 +123,9 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
         pos_label=pos_label,
         groups=groups,
     )
+    if spec.protocol.folds < wanted.folds:
+        what = "bags" if groups is None else "groups"
+        notes.append(f"{spec.protocol.folds} folds and not {wanted.folds}: the rarest class has no more {what}.")
     if wanted.quick:
         spec = spec.quickly()
     say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")

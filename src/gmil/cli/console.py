@@ -23,6 +23,10 @@ _OPTIONS = {
     r"\binfo=\.\.\.": "--group.",
     r"\bcv=(?=\d)": "--folds ",
     r"\bcv (?=must be)": "--folds ",
+    r"\brandom_state (?=must be)": "--seed ",
+    r"\b(repeats) (?=must be)": r"--\1 ",
+    r"\bn_(permutations) (?=must be)": r"--\1 ",
+    r"^n_jobs == 0 .*": "--jobs must be a number of processes, or -1 for every core, got 0.",
 }
 """How messages name an argument, and which option that is."""
 

@@ -23,7 +23,6 @@ from gmil.cli.inputs import (
     require_labels,
     stream_options,
 )
-from gmil.errors import BagValidationError
 from gmil.experiments import published_accuracy
 from gmil.model_selection import cross_validate
 from gmil.scale import LazyBags
@@ -70,9 +69,6 @@ def cv(
     whole groups are left out, of folds and of what a method chooses inside its training folds.
     """
     with clear_errors(), cluster(dask) as client:
-        if repeats < 1:
-            msg = f"--repeats must be at least 1, got {repeats}."
-            raise BagValidationError(msg)
         chosen = choose_method(method, paper)
         rows = []
         for name in data:

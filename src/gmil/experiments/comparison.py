@@ -15,6 +15,7 @@ from gmil.experiments.jobs import known_methods
 from gmil.experiments.parsing import load_spec
 from gmil.experiments.specification import MethodEntry, Protocol, Spec
 from gmil.experiments.statistics import compare
+from gmil.validation import refuse_fractions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,12 +82,13 @@ def comparison_spec(
     There are no more folds than the rarest class has bags or, where bags belong together, groups.
     """
     labels_of_bags = np.asarray(y)
+    refuse_fractions(labels_of_bags)
     units = np.arange(len(labels_of_bags)) if groups is None else np.asarray(groups)
-    rarest = min(len(np.unique(units[labels_of_bags == label])) for label in np.unique(labels_of_bags))
+    rarest, label = min((len(np.unique(units[labels_of_bags == c])), c) for c in np.unique(labels_of_bags).tolist())
     if rarest < 2:
         what = "bag" if groups is None else "group"
         msg = (
-            f"Every class needs at least 2 {what}s to be compared on, but one has a single {what}. "
+            f"Every class needs at least 2 {what}s to be compared on, but class {label!r} has a single {what}. "
             f"Add {what}s, or leave it out."
         )
         raise SpecificationError(msg)

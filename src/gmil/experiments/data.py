@@ -11,6 +11,8 @@ import numpy as np
 from gmil import datasets
 from gmil.errors import BagValidationError, DatasetError
 from gmil.experiments.fingerprints import data_fingerprint
+from gmil.finite import name_of_bag
+from gmil.tables import missing_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,10 +46,19 @@ def groups_of(bags: Bags, column: str | None) -> Any:
         raise BagValidationError(msg)
     values = table.column(column).to_numpy(zero_copy_only=False)
     groups = values[bags.offsets[:-1]]
+    absent = missing_entries(groups) | (groups == "")
+    if absent.any():
+        bag = name_of_bag(bags, int(absent.argmax()))
+        msg = f"The group {column!r} of {bag} is missing ({absent.sum()} bags have none). Fill it in, or drop the bag."
+        raise BagValidationError(msg)
     mixed = values != np.repeat(groups, bags.sizes)
     if mixed.any():
-        number = int(bags.segment_ids[mixed.argmax()])
-        msg = f"The group {column!r} must be one for all instances of a bag, but bag {number} has several."
+        at = int(mixed.argmax())
+        number = int(bags.segment_ids[at])
+        msg = (
+            f"The group {column!r} must be one for all instances of a bag, but {name_of_bag(bags, number)} has "
+            f"{groups[number]!s} and {values[at]!s}. Correct it, or name another column."
+        )
         raise BagValidationError(msg)
     return groups
 

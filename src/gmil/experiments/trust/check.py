@@ -64,6 +64,9 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     if n_permutations < FEWEST_PERMUTATIONS:
         msg = f"n_permutations must be at least {FEWEST_PERMUTATIONS} for a p-value of 0.05, got {n_permutations}."
         raise BagValidationError(msg)
+    if random_state < 0:
+        msg = f"random_state must be at least 0, got {random_state}."
+        raise BagValidationError(msg)
     bags = check_bags(bags, allow_nan=True)
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
     group_numbers = _check_groups(groups, bags)

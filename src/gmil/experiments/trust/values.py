@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from gmil.errors import listed
 from gmil.experiments.trust.findings import Finding
+from gmil.finite import first_non_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,7 +46,8 @@ def value_findings(bags: Bags) -> list[Finding]:
     stored = X.data if sp.issparse(X) else X
     n_missing = int(np.size(stored) - np.isfinite(stored).sum())
     if n_missing:
-        text = f"{n_missing} values are NaN or infinite. Fill or drop them before learning."
+        _, place = first_non_finite(bags)
+        text = f"{n_missing} values are NaN or infinite, the first in {place}. Fill or drop them before learning."
         return [Finding("missing values", "warning", float(n_missing), text)]
     constant = int((_spread(X) == 0).sum())
     share = constant / X.shape[1]
