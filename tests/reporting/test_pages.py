@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.browser import NARROW, WIDE, colours, overflow
 
@@ -70,6 +71,25 @@ def test_a_number_leads_to_its_rows(visit, run_page):
 
 def chosen(page):
     return page.inner_text(".explorer .title")
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_the_numbers_along_the_time_are_not_cut_off(visit, tmp_path, width):
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    seconds = {"time": np.arange(bags.n_instances) / 25}
+    bags = gmil.Bags(bags.instances, bags.offsets, instance_info=seconds)
+    model = gmil.WeightedGMIL(random_state=0).fit(bags, y)
+    page = visit(gmil.report(model, bags, y).save(tmp_path / "page.html"), width=width)
+    lengths = set()
+    for _ in range(10):
+        picture = page.locator("svg.time").bounding_box()
+        for text in page.query_selector_all("svg.time .tick"):
+            box = text.bounding_box()
+            assert picture["x"] <= box["x"]
+            assert box["x"] + box["width"] <= picture["x"] + picture["width"]
+            lengths.add(len(text.text_content()))
+        page.get_by_role("button", name="Next").click()
+    assert max(lengths) >= 8  # as in -0.01234
 
 
 def test_bags_are_chosen_by_mouse(visit, model_page):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.browser import NARROW, chromium, overflow, visit  # noqa: F401  fixtures
@@ -84,6 +86,18 @@ def test_events_are_named_with_how_sure_they_are(visit, page_path):  # noqa: F81
 @pytest.mark.parametrize("width", [NARROW, 1400])
 def test_nothing_sticks_out(visit, page_path, width):  # noqa: F811
     assert overflow(opened(visit, page_path, width=width))[0] <= 0
+
+
+@pytest.mark.parametrize("seconds", [1.2, 2.96, 30.0, 300.0])
+def test_the_texts_of_ticks_do_not_meet(visit, page_path, seconds):  # noqa: F811
+    times = np.linspace(0, seconds, 30, endpoint=False)
+    line = TimeLine("jump", 1.5, 0.82, times, np.cos(times), [])
+    clip = page_path.parent / "a clip & more.webm"
+    write_page([Detection(clip.name, clip, [line])], page_path)
+    page = visit(page_path, width=NARROW)
+    boxes = [text.bounding_box() for text in page.query_selector_all(".axis span")]
+    assert len(boxes) > 2
+    assert all(a["x"] + a["width"] < b["x"] for a, b in itertools.pairwise(boxes))
 
 
 def test_a_video_that_is_gone_is_said_and_the_time_lines_work(chromium, page_path):  # noqa: F811

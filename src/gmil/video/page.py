@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 1000, 60  # of a drawing, in its own units
 _MOST_POINTS = 1000
+_MOST_STEPS = 5  # between ticks: with more, their texts meet on a telephone
 
 
 def write_page(detections: Sequence[Detection], path: str | os.PathLike[str]) -> None:
@@ -104,7 +105,7 @@ def _height(score: float, low: float, high: float) -> float:
 
 def _ticks(seconds: float) -> list[float]:
     steps = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
-    step = next((step for step in steps if seconds / step <= 6), steps[-1])
+    step = next((step for step in steps if seconds / step <= _MOST_STEPS), steps[-1])
     return [round(i * step, 1) for i in range(int(seconds / step) + 1)]
 
 

@@ -138,18 +138,19 @@
     const timeline = (bag) => {
       const known = timeColumn === undefined ? [] : bag.rows.filter((r) => r[timeColumn] !== null);
       if (known.length === 0) { time.replaceChildren(); return; }
-      const [width, height, left, bottom] = [Math.max(260, time.clientWidth), 170, 44, 30];
-      const picture = draw('svg', { class: 'plot time', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `instances along ${data.time}` });
       const [t0, t1] = spread(known.map((r) => r[timeColumn]));
       const scores = known.map((r) => ('score' in column ? r[column.score] : 0));
       const [s0, s1] = spread([0, ...scores]);
+      const longest = Math.max(short(s0).length, short(s1).length);
+      const [width, height, left, bottom] = [Math.max(260, time.clientWidth), 176, 16 + 7 * longest, 36];
+      const picture = draw('svg', { class: 'plot time', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': `instances along ${data.time}` });
       const x = (t) => left + (t - t0) / (t1 - t0) * (width - left - 14);
       const y = (s) => height - bottom - 8 - (s - s0) / (s1 - s0) * (height - bottom - 24);
       picture.append(draw('line', { class: 'base', x1: left, x2: width - 8, y1: y(0), y2: y(0) }));
       for (const [at, anchor] of [[t0, 'start'], [(t0 + t1) / 2, 'middle'], [t1, 'end']]) {
-        picture.append(draw('text', { class: 'tick', x: x(at), y: height - 14, 'text-anchor': anchor }, short(at)));
+        picture.append(draw('text', { class: 'tick', x: x(at), y: height - 20, 'text-anchor': anchor }, short(at)));
       }
-      picture.append(draw('text', { class: 'axis', x: (left + width) / 2, y: height - 2, 'text-anchor': 'middle' }, data.time));
+      picture.append(draw('text', { class: 'axis', x: (left + width) / 2, y: height - 4, 'text-anchor': 'middle' }, data.time));
       for (const value of [s0, s1]) {
         picture.append(draw('text', { class: 'tick', x: left - 6, y: y(value) + 4, 'text-anchor': 'end' }, short(value)));
       }
