@@ -88,6 +88,8 @@ def test_the_numbers_along_the_time_are_not_cut_off(visit, tmp_path, width):
             assert picture["x"] <= box["x"]
             assert box["x"] + box["width"] <= picture["x"] + picture["width"]
             lengths.add(len(text.text_content()))
+        gauges = [gauge.bounding_box()["x"] for gauge in page.query_selector_all(".explorer .gauge")]
+        assert max(gauges) - min(gauges) < 1
         page.get_by_role("button", name="Next").click()
     assert max(lengths) >= 8  # as in -0.01234
 

@@ -87,7 +87,7 @@ def test_histograms_and_rankings_are_well_formed(values):
         assert all(float(bar.get("height")) >= 0 for bar in drawn.findall("rect"))
 
 
-@given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=1, max_size=30), st.integers(0, 80))
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=1, max_size=30), st.integers(0, 200))
 def test_maps_are_drawn_inside_their_picture(places, n_centers):
     points = [[x, y, i % 2, 0] for i, (x, y) in enumerate(places)]
     centers = [[float(i), -float(i), ["", "positive", "both"][i % 3], i] for i in range(n_centers)]
@@ -97,6 +97,14 @@ def test_maps_are_drawn_inside_their_picture(places, n_centers):
     assert len(drawn.findall("circle")) == len(points)
     assert all(0 <= float(c.get("cx")) <= 480 and 0 <= float(c.get("cy")) <= 400 for c in drawn.findall("circle"))
     assert scales["xlow"] < scales["xhigh"]
+    kinds = [
+        part.get("class").split()[0]
+        for part in drawn
+        if "instance" in part.get("class", "") or "center" in part.get("class", "")
+    ]
+    n_plain = sum(not role for _, _, role, _ in centers)
+    below = n_plain if n_plain > model_plots.MOST_BARS else 0
+    assert kinds == ["center"] * below + ["instance"] * len(points) + ["center"] * (n_centers - below)
     bins = [Bin(0, 1, 1, 0.5, 0.5, 1.0, True, False)]
     assert len([parsed(p) for _, p in model_plots.draw_overview(bins, found)]) == 4
 

@@ -131,9 +131,12 @@ def draw_map(found: InstanceMap) -> tuple[str, dict[str, float]]:
     """Draw instances and centres; return the picture and what a script needs to draw into it."""
     plot = Plot("Map of the instances", width=480, height=400, left=8, right=8, top=8, bottom=8)
     x, y = map_scales(found, plot)
+    # Where every instance is a centre, as in small data, centres on top would hide all instances.
+    below = _crowd(found)
+    _draw_centers(plot, below, x, y, radius=4.8)
     _draw_points(plot, found, x, y, len(found.points), radius=2.6)
     plot.add(tag("g", " ", class_="chosen"))
-    _draw_centers(plot, found, x, y, radius=9)
+    _draw_centers(plot, [center for center in found.centers if center[2] or not below], x, y, radius=9)
     scales = {"x0": x.start, "x1": x.end, "y0": y.start, "y1": y.end}
     scales |= {"xlow": x.low, "xhigh": x.high, "ylow": y.low, "yhigh": y.high}
     return str(plot), scales
@@ -146,14 +149,17 @@ def _draw_points(plot: Plot, found: InstanceMap, x: Scale, y: Scale, most: int, 
         plot.add(tag("circle", cx=x(point[0]), cy=y(point[1]), r=radius, class_=f"instance {kind}"))
 
 
-def _draw_centers(plot: Plot, found: InstanceMap, x: Scale, y: Scale, radius: float, *, named: bool = True) -> None:
-    plain = [c for c in found.centers if not c[2]]
-    small = len(plain) > MOST_BARS
-    for cx, cy, role, number in sorted(found.centers, key=lambda c: bool(c[2])):
-        r = 3.0 if small and not role else radius
+def _crowd(found: InstanceMap) -> list[Any]:
+    """Return the centres of no codebook where they are too many to be numbered."""
+    plain = [center for center in found.centers if not center[2]]
+    return plain if len(plain) > MOST_BARS else []
+
+
+def _draw_centers(plot: Plot, centers: Sequence[Any], x: Scale, y: Scale, radius: float) -> None:
+    for cx, cy, role, number in sorted(centers, key=lambda c: bool(c[2])):
         kind = f"center {role or 'plain'}"
-        shape = tag("circle", cx=x(cx), cy=y(cy), r=r)
-        name = text(number, x(cx), y(cy) + 4, text_anchor="middle") if named and r > 6 else ""
+        shape = tag("circle", cx=x(cx), cy=y(cy), r=radius)
+        name = text(number, x(cx), y(cy) + 4, text_anchor="middle") if radius > 6 else ""
         words = {"positive": "in C+", "negative": "in C−", "both": "in C+ and C−"}.get(role, "in no codebook")
         plot.add(tag("g", hint(f"centre {number}, {words}") + shape + name, class_=kind, data_center=number))
 

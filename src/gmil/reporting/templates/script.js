@@ -91,7 +91,7 @@
       bar.style.width = `${width}%`;
       bar.style.left = `${score >= 0 ? 50 : 50 - width}%`;
       gauge.append(bar);
-      cell.append(gauge, short(score));
+      cell.append(gauge, make('span', { class: 'number' }, short(score)));
       return cell;
     };
 
