@@ -295,7 +295,8 @@ def test_settings_are_python_literals_or_strings():
         (["predict", "{model}", "musk1"], "X has 166 features, but WeightedGMIL is expecting 4 features as input."),
         (["predict", "{model}", "{bags}", "-o", "{out}.xls"], "The output must be a .csv or .parquet file"),
         (["predict", "{model}", "{bags}", "-o", "{out}/deep/x.csv"], "cannot be written"),
-        (["fit", "musk1", "-o", "{out}/deep/m.gmil"], "cannot be written"),
+        (["fit", "nosuch", "-o", "{out}/deep/m.gmil"], "cannot be written"),
+        (["predict", "nosuch", "nosuch", "-o", "{out}/deep/m.csv"], "cannot be written"),
         (
             ["fit", "{unlabelled}", "-o", "{out}.gmil"],
             "unlabelled.csv has no labels. Name the label column with --label.",

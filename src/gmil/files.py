@@ -23,12 +23,7 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     when the block fails. A target that exists keeps its mode, a new one gets that of the user's umask.
     """
     target = Path(target)
-    if not target.parent.is_dir():
-        msg = f"{target} cannot be written: there is no folder {target.parent}. Create it first."
-        raise MissingFileError(msg)
-    if target.is_dir():
-        msg = f"{target} cannot be written: it is a folder. Name a file in it."
-        raise FileAccessError(msg)
+    refuse_target(target)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
     except OSError as error:
@@ -43,6 +38,17 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def refuse_target(target: str | os.PathLike[str]) -> None:
+    """Refuse a target that cannot be a file: better before hours of work than after them."""
+    target = Path(target)
+    if not target.parent.is_dir():
+        msg = f"{target} cannot be written: there is no folder {target.parent}. Create it first."
+        raise MissingFileError(msg)
+    if target.is_dir():
+        msg = f"{target} cannot be written: it is a folder. Name a file in it."
+        raise FileAccessError(msg)
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -99,6 +99,19 @@ def test_nothing_is_written_where_no_video_can_be_read(tmp_path):
     assert not (tmp_path / "f.parquet").exists()
 
 
+def test_targets_that_cannot_be_are_refused_before_the_work(folder, tmp_path):
+    calls = [
+        (["index", folder / "v0.webm", "-o", tmp_path / "f.csv"], "The frames are written to a .parquet file"),
+        (["train", "nothing", "--labels", "nothing", "-o", tmp_path / "no" / "m.gmil"], "there is no folder"),
+        (["detect", "nothing", "nothing.mp4", "--html", tmp_path], "it is a folder. Name a file in it."),
+    ]
+    for arguments, sentence in calls:
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert sentence in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_is_indexed_is_not_done_again(folder, tmp_path, monkeypatch):
     looks = []
     plain = caching.read_frames
@@ -368,6 +381,8 @@ def test_folds_hold_every_event_and_rare_pairs_do_no_harm():
     folds = label_folds(y, 5, 0)
     assert np.bincount(folds).tolist() == [6] * 5
     assert all(y[folds == fold].sum(axis=0).min() >= 1 for fold in range(5))
+    with pytest.raises(VideoError, match="cv=11 is too many folds for 30 videos, of which at most 10 show the same"):
+        label_folds(y, 11, 0)
 
 
 # ------------------------------------------------------------------ time lines

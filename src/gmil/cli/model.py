@@ -27,7 +27,7 @@ from gmil.cli.inputs import (
     stream_options,
 )
 from gmil.errors import BagValidationError
-from gmil.files import replacing
+from gmil.files import refuse_target, replacing
 from gmil.fold_by_fold import positive_class
 from gmil.folds import fit_with_groups
 from gmil.scale import LazyBags
@@ -68,6 +68,7 @@ def fit(
     from gmil.cli.cv import paper_parameters
 
     with clear_errors(), cluster(dask) as client:
+        refuse_target(output)
         streamed = stream or bool(dask) or None
         labelled = require_labels(read_data(data, bag, label, features, group=group, stream=streamed))
         chosen = choose_method(method, paper)
@@ -120,9 +121,12 @@ def reading(data: LabelledBags) -> Iterator[Any]:
 
 
 def _check_output(output: str | None) -> None:
-    if output is not None and Path(output).suffix not in (".csv", ".parquet"):
+    if output is None:
+        return
+    if Path(output).suffix.lower() not in (".csv", ".parquet"):
         msg = f"The output must be a .csv or .parquet file, got {output!r}."
         raise BagValidationError(msg)
+    refuse_target(output)
 
 
 def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
@@ -176,7 +180,7 @@ def _write(table: pa.Table, output: str | None) -> None:
         pyarrow.csv.write_csv(table, sys.stdout.buffer)
         return
     with replacing(output) as temporary:
-        if temporary.suffix == ".csv":
+        if temporary.suffix.lower() == ".csv":
             pyarrow.csv.write_csv(table, temporary)
         else:
             pyarrow.parquet.write_table(table, temporary)

@@ -13,6 +13,7 @@ import click
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, parse_setting, seeded
 from gmil.errors import VideoError
+from gmil.files import refuse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,6 +131,7 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
     from gmil.video.events import STRETCH
 
     with clear_errors():
+        refuse_target(output)
         features = _one_source(options["features"], options["other"])
         data = _labelled(features, options["labels"])
         estimator = _estimator(options["method"], options["settings"], seed)
@@ -259,6 +261,8 @@ def detect(
     from gmil.video import detect as look
 
     with clear_errors():
+        if html is not None:
+            refuse_target(html)
         detectors = EventDetectors.load(model)
         with Progress("Looking at videos") as progress:
             found, failures = look(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)

@@ -89,6 +89,9 @@ def index_videos(
     -------
     IndexResult
     """
+    if Path(output).suffix.lower() != ".parquet":
+        msg = f"The frames are written to a .parquet file, got {str(output)!r}. Name one."
+        raise VideoError(msg)
     named = named_videos(videos)
     failures: dict[str, str] = {}
     if vocabulary is None:
