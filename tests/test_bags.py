@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from decimal import Decimal
 
 import joblib
 import numpy as np
@@ -435,6 +436,26 @@ def test_ids_may_be_categories(ids):
     bags = Bags.from_frame(frame, bag="bag")
     assert list(bags.bag_ids) == ["b", "a"]
     assert_array_equal(bags.instances.ravel(), [1, 4, 2, 3])
+
+
+@pytest.mark.parametrize("strange", [["x", 1.0, 2.0], [1j, 2j, 3j]])
+def test_a_column_that_is_no_column_is_named(strange):
+    frame = pd.DataFrame({"bag": [0, 0, 1], "f": [1.0, 2.0, 3.0], "odd": pd.Series(strange, dtype=None)})
+    with pytest.raises(BagValidationError, match="neither numbers nor texts alone: Conversion failed for column odd"):
+        Bags.from_frame(frame, bag="bag")
+
+
+def test_two_columns_of_one_name_are_refused_in_a_frame():
+    frame = pd.DataFrame([[0, 1.0, 2.0]], columns=["bag", "f", "f"])
+    with pytest.raises(BagValidationError, match="The column 'f' is there twice"):
+        Bags.from_frame(frame, bag="bag")
+
+
+def test_decimals_are_numbers():
+    frame = pa.table({"bag": [0, 0, 1], "f": [Decimal("1.5"), None, Decimal("-2.25")]})
+    bags = Bags.from_frame(frame, bag="bag")
+    assert bags.feature_names == ("f",)
+    np.testing.assert_array_equal(bags.instances[:, 0], [1.5, np.nan, -2.25])
 
 
 def test_something_that_is_no_table_is_refused():

@@ -160,6 +160,20 @@ def test_another_number_of_features_is_refused(X):
         check_bags([np.ones((1, 3))], estimator=fitted)
 
 
+def test_features_that_are_too_many_or_missing_are_named():
+    estimator = Fitted()
+    check_bags(Bags(np.eye(2), [0, 2], None, ("a", "b")), estimator=estimator, reset=True)
+    wrong = Bags(np.eye(3), [0, 3], None, ("a", "c", "d"))
+    with pytest.raises(BagValidationError, match="as input: 'c', 'd' was not there in fit, and 'b' is missing"):
+        check_bags(wrong, estimator=estimator)
+
+
+@pytest.mark.parametrize("X", ["bags.csv", pd.DataFrame({"bag": ["a", "b"], "f": [1.0, 2.0]})])
+def test_files_and_tables_of_instances_are_no_bags(X):
+    with pytest.raises(BagValidationError, match=r"Bags\.from_frame\(table, bag=\.\.\.\), and read a file"):
+        check_bags(X, estimator=Fitted(), reset=True)
+
+
 def test_other_feature_names_are_refused():
     bags = Bags.from_list(CUBE, feature_names=["width", "height"])
     fitted = Fitted()

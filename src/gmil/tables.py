@@ -41,11 +41,22 @@ def to_arrow(frame: Any) -> pa.Table:
     import narwhals as nw
 
     try:
-        # The index of a pandas frame is no column of it.
-        return nw.maybe_reset_index(nw.from_native(frame, eager_only=True)).to_arrow()
+        wrapped = nw.from_native(frame, eager_only=True)
     except TypeError:
         msg = f"A table must be a pandas, polars or pyarrow table or a dict of columns, got {type(frame).__name__}."
         raise BagValidationError(msg) from None
+    except nw.exceptions.DuplicateError:
+        name = Counter(frame.columns).most_common(1)[0][0]
+        msg = f"The column {name!r} is there twice. Every column needs a name of its own."
+        raise BagValidationError(msg) from None
+    try:
+        # The index of a pandas frame is no column of it.
+        return nw.maybe_reset_index(wrapped).to_arrow()
+    except (pa.ArrowException, TypeError) as error:
+        # Arrow names the column last.
+        reason = "; ".join(str(part) for part in reversed(error.args))
+        msg = f"A column of the table holds what is neither numbers nor texts alone: {reason}. Convert or drop it."
+        raise BagValidationError(msg) from error
 
 
 def read_parquet(path: str | os.PathLike[str]) -> pa.Table:
@@ -114,13 +125,14 @@ def feature_matrix(
     matrix_columns = []
     for feature in features:
         chosen = column(table, feature, "features")
-        if not (pa.types.is_integer(chosen.type) or pa.types.is_floating(chosen.type)):
+        if not is_number(chosen.type):
             msg = (
                 f"The features column {feature!r} must hold numbers, got {chosen.type}. "
                 "Leave it out with features=[...]."
             )
             raise BagValidationError(msg)
-        matrix_columns.append(values(chosen))
+        is_decimal = pa.types.is_decimal(chosen.type)
+        matrix_columns.append(values(chosen.cast(pa.float64()) if is_decimal else chosen))
     if not matrix_columns:
         msg = (
             "No features column was found: no number column is left beside the bag and the label. "
@@ -152,17 +164,20 @@ def default_features(schema: pa.Schema, reserved: set[str]) -> str | list[str]:
 
     The index that pandas or R wrote along is no feature: rows that are sorted by class would give the class away.
     """
-    import pyarrow as pa
-
     if FEATURES_COLUMN in schema.names and _is_list(schema.field(FEATURES_COLUMN).type):
         return FEATURES_COLUMN
     return [
         field.name
         for field in schema
-        if field.name not in reserved
-        and not is_row_number(field.name)
-        and (pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
+        if field.name not in reserved and not is_row_number(field.name) and is_number(field.type)
     ]
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a column can be a feature: integers, floats, and the decimals that databases write."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_row_number(name: str) -> bool:

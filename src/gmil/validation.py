@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from gmil.bags import Bags
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, listed
 from gmil.finite import name_of_bag, refuse_non_finite
 from gmil.scale import LazyBags
 from gmil.tables import missing_entries
@@ -101,7 +101,16 @@ def _one_instance_bags(X: Any, estimator: Any, reset: bool, allow_nan: bool) -> 
         "order": "C",
         "ensure_all_finite": not allow_nan,
     }
-    matrix = check_array(X, **checks) if estimator is None else validate_data(estimator, X, reset=reset, **checks)
+    try:
+        matrix = check_array(X, **checks) if estimator is None else validate_data(estimator, X, reset=reset, **checks)
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        msg = (
+            f"X must be bags, or a table of numbers with one bag a row: {error}. Turn a table of instances into bags "
+            "with Bags.from_frame(table, bag=...), and read a file with gmil.read(path)."
+        )
+        raise BagValidationError(msg) from error
     return Bags(matrix, np.arange(matrix.shape[0] + 1))
 
 
@@ -119,7 +128,7 @@ def _compare_features(bags: Bags | LazyBags, estimator: Any, reset: bool) -> Non
     if bags.n_features != estimator.n_features_in_:
         msg = (
             f"X has {bags.n_features} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
+            f"{estimator.n_features_in_} features as input{_other_names(bags, estimator)}."
         )
         raise BagValidationError(msg)
     known = getattr(estimator, "feature_names_in_", None)
@@ -130,6 +139,18 @@ def _compare_features(bags: Bags | LazyBags, estimator: Any, reset: bool) -> Non
             f"{bags.feature_names[wrong]!r} and was {known[wrong]!r}. Reorder or rename the features."
         )
         raise BagValidationError(msg)
+
+
+def _other_names(bags: Bags | LazyBags, estimator: Any) -> str:
+    """Say which features are too many or missing, where both sides have names."""
+    known, found = getattr(estimator, "feature_names_in_", None), bags.feature_names
+    if known is None or found is None:
+        return ""
+    added = [repr(name) for name in found if name not in set(known)]
+    absent = [repr(name) for name in known if name not in set(found)]
+    parts = [f"{listed(added)} was not there in fit"] if added else []
+    parts += [f"{listed(absent)} is missing"] if absent else []
+    return f": {', and '.join(parts)}" if parts else ""
 
 
 def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -104,20 +104,15 @@ def _carried(
 
     Beside a list column of features, every other column is information about the instance.
     """
-    import pyarrow as pa
-
     if feature_names is None:
         used = used | {features if isinstance(features, str) else tables.FEATURES_COLUMN}
         return [name for name in table.column_names if name not in used]
     used = used | set(feature_names)
-
-    def is_number(field: pa.Field) -> bool:
-        return bool(pa.types.is_integer(field.type) or pa.types.is_floating(field.type))
-
     return [
         field.name
         for field in table.schema
-        if field.name in info or (field.name not in used and (field.name in BAG_NAMES or not is_number(field)))
+        if field.name in info
+        or (field.name not in used and (field.name in BAG_NAMES or not tables.is_number(field.type)))
     ]
 
 
