@@ -1,0 +1,78 @@
+"""README and docs: every link leads somewhere, and every command is one that gmil takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import gmil
+from gmil.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands(page):
+    """Return what stands after "gmil" in blocks of code and between backticks; three dots stand for something else."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"^```\w*\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    found = re.findall(r"^gmil (.*)$", blocks, re.MULTILINE)
+    found += [" ".join(words.split()) for words in re.findall(r"`gmil ([^`]+)`", text)]
+    return [words.partition("  #")[0] for words in found if "..." not in words]
+
+
+def parse(words):
+    """Parse a command line as click would, and run nothing."""
+    command = main
+    while isinstance(command, click.Group):
+        if not words:
+            return
+        name, *words = words
+        if name not in command.commands:
+            msg = f"There is no command {name!r}."
+            raise click.UsageError(msg)
+        command = command.commands[name]
+    command.make_context("gmil", words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_those_that_gmil_takes(page):
+    for words in commands(page):
+        first, *alternatives = words.split(" | ")
+        for given in [first, *(" ".join([*first.split()[:-1], other]) for other in alternatives)]:
+            try:
+                parse(shlex.split(given))
+            except click.MissingParameter:  # "gmil check" in a sentence is no whole command
+                pass
+            except click.UsageError as error:
+                pytest.fail(f"{page.name}: gmil {given}: {error.format_message()}")
+
+
+def test_the_first_commands_of_the_readme_work_on_one_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    columns = {"video": np.repeat(np.arange(20), bags.sizes), "event": np.repeat(y, bags.sizes)}
+    features = {f"f{i}": bags.instances[:, i] for i in range(3)}
+    pq.write_table(pa.table({**columns, **features}), "frames.parquet")
+    pq.write_table(pa.table({"video": columns["video"], **features}), "new.parquet")
+    wanted = [words for words in commands(PAGES[0]) if words.split()[0] in ("cv", "fit", "predict", "check")]
+    assert len(wanted) == 4
+    for words in wanted:
+        result = CliRunner().invoke(main, shlex.split(words))
+        assert result.exit_code == 0, f"gmil {words}: {result.output}"
+    assert (tmp_path / "scores.csv").read_text().count("\n") == bags.n_instances + 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        if not target.startswith("https://"):
+            assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
