@@ -59,6 +59,15 @@ def test_numbers_and_groups_that_make_no_folds(arguments, message):
         cross_validate(GMIL(5), bags, y, cv=4, **arguments)
 
 
+def test_a_result_shows_itself_in_a_line():
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    one = cross_validate(GMIL(5), bags, y, cv=4, repeats=2)
+    assert repr(one) == f"CVResult(2 x 4-fold of 20 bags, accuracy {one.accuracy():.3f})"
+    two = cross_validate(GMIL(), bags, y, cv=4, param_grid={"n_clusters": [2, 9]})
+    low, high = sorted(two.accuracy())
+    assert repr(two) == f"CVResult(2 settings, 1 x 4-fold of 20 bags, accuracy {low:.3f} to {high:.3f})"
+
+
 def test_string_labels_are_remarked_once_and_not_in_every_fold():
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     names = np.where(y == 1, "dog", "cat")

@@ -51,6 +51,13 @@ class CVResult:
     params: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     positive_label: Any = None
 
+    def __repr__(self) -> str:
+        """Return a line with what was asked and the accuracy: the arrays would fill pages."""
+        accuracy = np.atleast_1d(self.accuracy())
+        shown = f"{accuracy[0]:.3f}" if len(accuracy) == 1 else f"{accuracy.min():.3f} to {accuracy.max():.3f}"
+        settings = "" if len(accuracy) == 1 else f"{len(accuracy)} settings, "
+        return f"CVResult({settings}{len(self.folds)} x {self.n_folds}-fold of {len(self.y)} bags, accuracy {shown})"
+
     @property
     def n_folds(self) -> int:
         """The number of folds."""
