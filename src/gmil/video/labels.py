@@ -13,7 +13,7 @@ from gmil.errors import FormatError, MissingFileError, VideoError, listed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
@@ -142,8 +142,8 @@ class LabelledVideos:
 def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     """Bring labels to the bags of a file of features.
 
-    A label belongs to the video of the same name, or else to the only one whose file name, with or without its suffix,
-    is the same.
+    A label belongs to the video of the same name, or else to the only one left whose file name, with or without its
+    suffix, is the same.
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     labels : EventLabels
     """
     names = [str(name) for name in bags.bag_ids] if bags.bag_ids is not None else []
-    found = {name: _label_of(name, labels) for name in names}
-    keep = [i for i, name in enumerate(names) if found[name] is not None]
+    found = _labels_of(names, labels)
+    keep = [i for i, name in enumerate(names) if name in found]
     if not keep:
         msg = (
             f"No video has both features and labels: the features know {listed(names, most=3)}, the labels "
@@ -162,12 +162,12 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
         raise VideoError(msg)
     notes = []
     if len(keep) < len(names):
-        left = [name for name in names if found[name] is None]
+        left = [name for name in names if name not in found]
         notes.append(f"{len(left)} videos have no label and are left out: {listed(left)}.")
     unused = sorted(set(labels.of_video) - set(found.values()))
     if unused:
         notes.append(f"{len(unused)} labelled videos have no features: {listed(unused)}.")
-    labelled = [str(found[names[i]]) for i in keep]
+    labelled = [found[names[i]] for i in keep]
     spans = [{e: labels.spans[name, e] for e in labels.events if (name, e) in labels.spans} for name in labelled]
     happens = [labels.of_video[name] for name in labelled]
     y = np.array([[event in events for event in labels.events] for events in happens], dtype=np.int64)
@@ -175,13 +175,22 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     return LabelledVideos(bags[np.array(keep)], y, labels.events, spans, notes)
 
 
-def _label_of(name: str, labels: EventLabels) -> str | None:
-    if name in labels.of_video:
-        return name
-    path = PurePosixPath(name)
-    same_name = [known for known in labels.of_video if PurePosixPath(known).name == path.name]
-    same_stem = [known for known in labels.of_video if PurePosixPath(known).stem == path.stem]
-    return next((same[0] for same in (same_name, same_stem) if len(same) == 1), None)
+def _labels_of(names: Sequence[str], labels: EventLabels) -> dict[str, str]:
+    """Return the name that the labels have for every video that they know; a name stands for one video only."""
+    found = {name: name for name in names if name in labels.of_video}
+    for part in ("name", "stem"):
+        videos = _by_part(part, set(names) - set(found))
+        known = _by_part(part, set(labels.of_video) - set(found.values()))
+        found |= {same[0]: known[key][0] for key, same in videos.items() if len(same) == 1 == len(known.get(key, ()))}
+    return found
+
+
+def _by_part(part: str, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return names by a part of the path that they are."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(getattr(PurePosixPath(name), part), []).append(name)
+    return found
 
 
 def _refuse_one_sided(y: Integers, events: Sequence[str]) -> None:
