@@ -228,6 +228,15 @@ def test_a_scikit_learn_model_comes_back(transformer, training, path):
     assert_array_equal(loaded.transform(bags).instances, model.transform(bags).instances)
 
 
+@pytest.mark.parametrize("weights", [{0: 1.0, 1: 2.5}, {np.int64(0): 1, np.int64(1): np.float32(2)}, {0.0: 1, True: 2}])
+def test_weights_of_classes_that_are_numbers_are_kept(weights, gaussian_bags, path):
+    bags, y = gaussian_bags()
+    model = gmil.WeightedGMIL(class_weight=weights, n_centers=5, random_state=0).fit(bags, y)
+    loaded = round_trip(model, path)
+    assert loaded.class_weight == weights
+    assert_array_equal(loaded.decision_function(bags), model.decision_function(bags))
+
+
 @pytest.mark.parametrize(
     ("transformer", "named"),
     [
@@ -287,7 +296,7 @@ def test_a_damaged_scikit_learn_model_is_refused_or_harmless(tmp_path_factory, s
         ({"scale": lambda x: x}, "'scale' of GMIL cannot be saved: function is not data"),
         ({"scale": StandardScaler}, "'scale' of GMIL cannot be saved: type is not data"),
         ({"init": [np.ones(2), print]}, "'init' of GMIL cannot be saved: builtin_function_or_method is not data"),
-        ({"init": {1: 2}}, "'init' of GMIL cannot be saved: dict is not data"),
+        ({"init": {(1, 2): 3}}, "'init' of GMIL cannot be saved: dict is not data"),
         ({"init": np.ones(2, dtype=complex)}, "arrays of complex128 are not supported"),
         ({"init": np.ones(2, dtype=np.longdouble)}, "arrays of .*float.* are not supported"),
         ({"init": np.array(["2020"], dtype="M8[Y]")}, "datetime64"),

@@ -132,6 +132,9 @@ def _encode(value: Any, key: str, what: str, tensors: dict[str, NDArray[Any]]) -
         return {"list" if isinstance(value, list) else "tuple": items}
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {"dict": {name: _encode(item, f"{key}.{name}", what, tensors) for name, item in value.items()}}
+    if isinstance(value, dict) and all(isinstance(name, (str, numbers.Real)) for name in value):
+        pairs = [(_encode(k, key, what, tensors), _encode(v, f"{key}.{k}", what, tensors)) for k, v in value.items()]
+        return {"pairs": pairs}  # JSON would make texts of numbers
     if isinstance(value, BaseEstimator):
         if type(value) in _classes.values():
             return {"model": _encode_model(value, f"{key}/", tensors)}
@@ -304,6 +307,8 @@ def _decode(value: Any, tensors: Mapping[str, NDArray[Any]]) -> Any:
         return tuple(_decode(item, tensors) for item in value["tuple"])
     if "dict" in value:
         return {key: _decode(item, tensors) for key, item in value["dict"].items()}
+    if "pairs" in value:
+        return {_decode(key, tensors): _decode(item, tensors) for key, item in value["pairs"]}
     if "model" in value:
         return _decode_model(value["model"], tensors)
     return _from_skops(tensors[value["skops"]].tobytes())
