@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import io
 import json
 import os
 import pickle
 import stat
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,7 @@ import gmil
 from gmil import GMIL, ModelFileError, PerInstance
 from gmil.errors import FileAccessError
 from gmil.files import replacing
-from gmil.persistence import FORMAT_VERSION, save
+from gmil.persistence import FORMAT_VERSION, clear_damage, save
 
 
 @pytest.fixture
@@ -268,6 +270,19 @@ def test_types_that_are_not_known_to_be_safe_are_refused_by_name_when_a_file_has
         gmil.load(path)
 
 
+def test_a_scikit_learn_model_that_would_fill_all_memory_is_refused(training, path, monkeypatch):
+    PerInstance(MinMaxScaler()).fit(training[0]).save(path)
+    tensors, document = load_file(path), document_of(path)
+    archive = io.BytesIO(tensors["param.transformer"].tobytes())
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("zeros", bytes(2**20))
+    write(path, document, {**tensors, "param.transformer": np.frombuffer(archive.getvalue(), dtype=np.uint8)})
+    assert path.stat().st_size < 2**16
+    monkeypatch.setattr("gmil.persistence.physical_memory", lambda: 2**20)
+    with pytest.raises(ModelFileError, match=r"takes 0\.0 GiB, more than this machine has"):
+        gmil.load(path)
+
+
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_damaged_scikit_learn_model_is_refused_or_harmless(tmp_path_factory, seed):
@@ -406,6 +421,7 @@ def test_a_newer_format_asks_for_a_newer_gmil(path):
         (model_document(params={"epsilon": {"float": "zero"}}), "damaged: ValueError"),
         (model_document(params={"epsilon": {"float": "0x1p99999"}}), "damaged: OverflowError"),
         (model_document(params={"epsilon": {"skops": "none"}}), "damaged: KeyError"),
+        (model_document(fitted={"classes_": {"pairs": [[{"list": []}, 1]]}}), "damaged: TypeError"),
         ({"version": 1}, "damaged: KeyError"),
         ({"version": "1"}, "names no format version"),
         ({}, "names no format version"),
@@ -418,6 +434,11 @@ def test_a_document_that_is_none_of_ours_is_refused(document, message, path):
     write(path, document)
     with pytest.raises(ModelFileError, match=message):
         gmil.load(path)
+
+
+def test_an_array_that_cannot_be_made_is_damage():
+    with pytest.raises(ModelFileError, match=r"x\.gmil is damaged: MemoryError"), clear_damage("x.gmil"):
+        raise MemoryError
 
 
 def test_a_method_that_looks_like_a_fitted_attribute_is_not_overwritten(path, monkeypatch):

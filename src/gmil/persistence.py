@@ -8,17 +8,20 @@ tensor, and read with skops' own list of trusted types. Nothing is unpickled.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import numbers
 import re
+import zipfile
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gmil.errors import ModelFileError, listed
+from gmil.errors import GmilError, ModelFileError, listed
 from gmil.files import replacing
+from gmil.guard import physical_memory
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +35,7 @@ _classes: dict[str, type[BaseEstimator]] = {}
 _late_modules: list[str] = []
 # A NumPy type is data; skops leaves it to us to say so, and SimpleImputer holds one.
 _TRUSTED = ["numpy.dtype"]
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, MemoryError)
 _FITTED_NAME = re.compile(r"[a-z][a-z0-9_]*_")
 
 EstimatorClass = TypeVar("EstimatorClass", bound=type[BaseEstimator])
@@ -229,9 +233,9 @@ def clear_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what a damaged file raises while its parts are put together into one clear error."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
+    except GmilError:
+        raise
+    except _DAMAGE as error:
         msg = f"{path} is damaged: {type(error).__name__} while reading it ({error}). Save the model again."
         raise ModelFileError(msg) from error
 
@@ -318,11 +322,24 @@ def _from_skops(data: bytes) -> Any:
     import skops.io
 
     try:
+        _refuse_inflation(data)
         untrusted = _untrusted_types(data)
         if not untrusted:
             return skops.io.loads(data, trusted=_TRUSTED)
+    except ModelFileError:
+        raise
     except Exception as error:  # what a damaged archive raises is up to the libraries that read it
         msg = f"The scikit-learn model in the file is damaged: {type(error).__name__} ({error}). Save the model again."
         raise ModelFileError(msg) from error
     msg = f"The file holds types that are not known to be safe and are not loaded: {listed(untrusted)}."
     raise ModelFileError(msg)
+
+
+def _refuse_inflation(data: bytes) -> None:
+    """Refuse an archive of a few bytes that would fill all memory when it is unpacked."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        n_bytes = sum(member.file_size for member in archive.infolist())
+    memory = physical_memory()
+    if memory is not None and n_bytes > memory:
+        msg = f"The scikit-learn model in the file takes {n_bytes / 2**30:.1f} GiB, more than this machine has."
+        raise ModelFileError(msg)
