@@ -219,6 +219,21 @@ def test_three_classes_keep_their_decisions(tmp_path):
     np.testing.assert_array_equal(found.decisions[0, 1], expected.decisions[0, 0])
 
 
+def test_numbers_that_sort_otherwise_as_texts_keep_their_decisions(tmp_path):
+    bags, y = gmil.make_bags(30, n_classes=3, random_state=5, return_X_y=True)
+    y = np.array([9, 10, -1])[y]
+    document = {
+        "datasets": ["three"],
+        "protocol": {"folds": 2, "repeats": 1},
+        "method": [{"name": "gmil", "columns": ["paper"], "params": {"n_clusters": 6}}],
+    }
+    results = run(parse_spec(document, "three"), output=tmp_path, data={"three": (bags, y)})
+    expected = gmil.cross_validate(gmil.GMIL(n_clusters=6), bags, y, cv=2)
+    found = results.cross_validation("three", "gmil", "paper")
+    np.testing.assert_allclose(found.fold_aucs(), expected.fold_aucs())
+    assert found.one_vs_rest("10").auc() == expected.one_vs_rest(10).auc()
+
+
 def test_several_cells_are_not_mixed(tmp_path, toy_document):
     toy_document["method"] = []
     toy_document["sweep"] = [

@@ -121,6 +121,8 @@ def cv_result(rows: list[dict[str, Any]]) -> CVResult:
         y[bags], predictions[r, bags], folds[r, bags] = row["labels"], row["predictions"], row["fold"]
         decisions[r, bags] = np.reshape(row["decisions"], decisions[r, bags].shape)
         seconds[:, r, row["fold"]] = row["fit_seconds"], row["predict_seconds"]
+    if decisions.ndim == 3:
+        decisions = decisions[..., np.argsort(classes)]  # as texts, 10 comes before 9
     return CVResult(
         y.astype(str),
         predictions.astype(str)[None],

@@ -108,7 +108,7 @@ def collect(store: Store, jobs: list[Job]) -> pa.Table:
 
 
 def _missing(store: Store, plan: list[PlannedJob], retry_failed: bool) -> tuple[list[PlannedJob], list[str]]:
-    """Return the jobs to do, those with most to do first, and the names of damaged files."""
+    """Return the jobs to do, in the order of the plan, and the names of damaged files."""
     missing, damaged = [], []
     for planned in plan:
         try:
