@@ -40,6 +40,18 @@ def test_it_learns_the_same(stored, setting):
     assert np.array_equal(one.unfamiliar(bags), other.unfamiliar(lazy))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_that_are_far_from_zero_lose_no_digits(make_labelled, dtype):
+    bags, y = make_labelled()
+    shifts = 10.0 ** np.arange(4 if dtype == np.float32 else 6)[: bags.n_features]
+    X = bags.instances.astype(dtype)
+    X[:, : len(shifts)] += shifts
+    bags, lazy = gmil.Bags(X, bags.offsets), gmil.LazyBags.from_array(X, bags.offsets)
+    for scales in ("auto", [None], ["l2"]):
+        model = gmil.WeightedGMIL(scales=scales, n_centers=20, random_state=0).fit(bags, y)
+        np.testing.assert_allclose(model.decision_function(lazy), model.decision_function(bags), **CLOSE)
+
+
 @pytest.mark.parametrize("kind", ["effect", "alone"])
 def test_instances_get_the_same_scores(stored, kind):
     bags, lazy, y = stored

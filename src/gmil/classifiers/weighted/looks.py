@@ -100,7 +100,8 @@ def _block_tables(block: Bags, works: Sequence[_Work], backend: Backend) -> list
     """Return the tables of all works for some bags, one after the other."""
     tables: list[Any] = []
     for work in works:
-        scaled = ScaledSpace(None, work.scaling, np.empty(0)).apply(block.instances)
+        is_bare = _is_same(work.scaling, _UNSCALED)  # then features may be far from zero: no digit may be lost
+        scaled = block.instances if is_bare else ScaledSpace(None, work.scaling, np.empty(0)).apply(block.instances)
         for kind in work.kinds:
             tables += _tables(scaled, block.offsets, kind, work.centers, backend)
     return tables
@@ -110,10 +111,11 @@ def _tables(scaled: Floats, offsets: Integers, kind: str, centers: list[Floats],
     if kind == "range":
         return [backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)]
     if kind == "nearest":
-        found = [backend.bag_min(backend.sq_distances(scaled, some), offsets) for some in centers]
-        return [np.hstack(found)]
-    sizes = np.diff(offsets)[:, None].astype(np.float64)
-    return [backend.bag_mean(scaled, offsets) * sizes, backend.bag_mean(np.square(scaled), offsets) * sizes]
+        near = scaled.astype(np.float32, copy=False)
+        return [np.hstack([backend.bag_min(backend.sq_distances(near, some), offsets) for some in centers])]
+    sizes = np.diff(offsets)[:, None]
+    wide = scaled.astype(np.float64)  # the square of the mean is taken from that of the squares
+    return [backend.bag_mean(wide, offsets) * sizes, backend.bag_mean(np.square(wide), offsets) * sizes]
 
 
 def _vectors(
