@@ -149,8 +149,11 @@ class Weighed(NamedTuple):
     def left_out_of(self, n_bags: int, rows: Integers | None) -> Floats:
         """Return log-odds of bags from fits without them, (n_bags, n_problems), NaN for bags that are not in rows."""
         found = np.full((n_bags, len(self.shifts)), np.nan)
-        each = np.stack([candidate.left_out for candidate in self.candidates])
-        found[slice(None) if rows is None else rows] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
+        inside: Any = slice(None) if rows is None else rows
+        found[inside] = 0.0  # what no view at all would say
+        if self.candidates:
+            each = np.stack([candidate.left_out for candidate in self.candidates])
+            found[inside] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
         return found + self.shifts
 
     def summary(self, spaces: list[ScaledSpace]) -> list[dict[str, Any]]:
@@ -242,8 +245,10 @@ def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tup
     shares = np.empty((len(candidates), n_problems))
     slopes, shifts = np.empty(n_problems), np.empty(n_problems)
     for problem in range(n_problems):
-        left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
-        shares[:, problem] = stack(left_out, targets[:, problem], weights)
+        left_out = np.empty((len(targets), 0))  # a sample may have spoken for no view
+        if candidates:
+            left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
+            shares[:, problem] = stack(left_out, targets[:, problem], weights)
         slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
     return shares, slopes, shifts
 
