@@ -316,21 +316,6 @@ def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
     assert "v1.webm has no features in" in result.stderr
 
 
-def test_bad_feature_files_are_one_clear_sentence(tmp_path):
-    with pytest.raises(FormatError, match="has no file of frame features"):
-        read_features(tmp_path)
-    np.save(tmp_path / "a.npy", np.zeros(5))
-    with pytest.raises(FormatError, match=r"a.npy must hold one matrix of numbers .*\(5,\)"):
-        read_features(tmp_path)
-    np.save(tmp_path / "a.npy", np.array([object()]), allow_pickle=True)
-    with pytest.raises(FormatError, match=r"a.npy cannot be read as a NumPy array"):
-        read_features(tmp_path)
-    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
-    np.save(tmp_path / "b.npy", np.zeros((2, 4)))
-    with pytest.raises(gmil.BagValidationError, match="Bag 1 has 4 features, but bag 0 has 3"):
-        read_features(tmp_path)
-
-
 # ------------------------------------------------------------------ labels
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
-from gmil.bag_files import read_arrays
+from gmil.bag_files import list_bag_files, read_arrays
 from gmil.bags import Bags
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
 
-SUFFIXES = (".npy", ".npz", ".parquet")
 _MATRIX_NAMES = ("features", "X")
-_INFO = ("video", "frame", "time")
+_COUNTED = ("frame", "time")
+_INFO = ("video", *_COUNTED)
 
 
 def read_features(path: str | os.PathLike[str], *, rate: float | None = None) -> Bags:
@@ -41,7 +41,7 @@ def read_features(path: str | os.PathLike[str], *, rate: float | None = None) ->
         ``instance_info`` has ``video``, ``frame`` and ``time`` (seconds; missing where nothing tells them).
     """
     path = Path(path)
-    return _folder(path, rate) if path.is_dir() else _with_info(read(path, info=_known_info(path))[0], rate)
+    return _folder(path, rate) if path.is_dir() else _with_info(_one_file(path), rate)
 
 
 def read_video(path: str | os.PathLike[str], name: str | None = None) -> Bags:
@@ -60,8 +60,15 @@ def read_video(path: str | os.PathLike[str], name: str | None = None) -> Bags:
     return _with_info(Bags(features, np.array([0, len(features)]), names, None, part or None), None)
 
 
+def _one_file(path: Path) -> Bags:
+    """Return the bags of a file; columns that are called frame and time are no features."""
+    bags, _ = read(path, info=_known_info(path))
+    named = [] if bags.feature_names is None else [name for name in _COUNTED if name in bags.feature_names]
+    return read(path, info=named)[0] if named else bags
+
+
 def _known_info(path: Path) -> list[str]:
-    """Return which of frame and time a Parquet file has as columns: they are no features."""
+    """Return which of frame and time a Parquet file has as columns; beside a list of features they would be lost."""
     if path.suffix != ".parquet" or not path.exists():
         return []
     import pyarrow as pa
@@ -71,14 +78,11 @@ def _known_info(path: Path) -> list[str]:
         names = pq.read_schema(path).names
     except (pa.ArrowException, OSError):
         return []  # reading it says what is wrong
-    return [name for name in ("frame", "time") if name in names]
+    return [name for name in _COUNTED if name in names]
 
 
 def _folder(folder: Path, rate: float | None) -> Bags:
-    files = sorted(file for file in folder.iterdir() if file.suffix in SUFFIXES)
-    if not files:
-        msg = f"{folder} has no file of frame features; known are {', '.join(SUFFIXES)}, one file per video."
-        raise FormatError(msg)
+    files = list_bag_files(folder)
     parts = [read_video(file) for file in files]
     try:
         bags = Bags.from_list([part.instances for part in parts], bag_ids=[file.stem for file in files])
@@ -94,19 +98,19 @@ def _one_video(path: Path) -> dict[str, Any]:
     """Return the features of a file and, where it has them, frame and time."""
     if path.suffix == ".parquet":
         table = tables.read_parquet(path)
-        extra = [name for name in ("frame", "time") if name in table.column_names]
+        extra = [name for name in _COUNTED if name in table.column_names]
         matrix, _ = tables.feature_matrix(table, None, reserved=set(extra))
         return {"features": matrix, **{name: tables.values(table.column(name)) for name in extra}}
     if path.suffix == ".npz":
         arrays = read_arrays(path)
-        extra = [name for name in ("frame", "time") if name in arrays]
+        extra = [name for name in _COUNTED if name in arrays]
         return {"features": _matrix(arrays, path), **{name: arrays[name] for name in extra}}
     return {"features": _matrix({"features": _load_npy(path)}, path)}
 
 
 def _load_npy(path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # which believes no header that the file cannot hold
     except (ValueError, OSError, EOFError) as error:
         msg = f"{path} cannot be read as a NumPy array: {error}. Save a plain array of numbers."
         raise FormatError(msg) from error
@@ -151,7 +155,7 @@ def times_are_known(bags: Bags) -> bool:
 
 
 def times_of(bags: Bags) -> Floats:
-    """Return the seconds of every frame; its number in the video where the time is not known.
+    """Return the seconds of every frame; in a video of which a time is not known, the numbers of its frames.
 
     Parameters
     ----------
@@ -163,4 +167,5 @@ def times_of(bags: Bags) -> Floats:
         return np.arange(bags.n_instances, dtype=np.float64) - np.repeat(bags.offsets[:-1], bags.sizes)
     times = tables.values(info.column("time")).astype(np.float64)
     frames = tables.values(info.column("frame")).astype(np.float64)
-    return np.where(np.isnan(times), frames, times)
+    unknown = np.logical_or.reduceat(np.isnan(times), bags.offsets[:-1])
+    return np.where(np.repeat(unknown, bags.sizes), frames, times)
