@@ -203,6 +203,14 @@ def test_frames_that_are_all_alike_have_one_silent_topic(histogram):
     np.testing.assert_allclose(learn_topics(bags, 3).of(bags).instances, np.zeros((6, 1)), atol=1e-6)
 
 
+def test_a_negative_feature_outside_the_sample_is_refused_too(monkeypatch):
+    monkeypatch.setattr(topics_module, "_MOST_FRAMES", 20)
+    histograms = np.ones((200, 2))
+    histograms[np.setdiff1d(np.arange(200), np.random.default_rng(0).choice(200, 20, replace=False))[0]] = -1
+    with pytest.raises(VideoError, match="a feature of a frame is -1"):
+        learn_topics(gmil.Bags(histograms, [0, 100, 200]), 2)
+
+
 def test_what_makes_no_sense_is_refused():
     bags = gmil.Bags(np.array([[0.5, -0.25], [1, 0]]), [0, 1, 2])
     with pytest.raises(VideoError, match=r"Topics are for word histograms, but a feature of a frame is -0.25. Pass"):

@@ -88,12 +88,12 @@ def learn_topics(bags: Bags, n_topics: int, *, seed: int = 0) -> Topics:
         The seed of the search, and of the sample of frames where there are many.
     """
     frames = bags.instances
-    if len(frames) > _MOST_FRAMES:
-        chosen = np.random.default_rng(seed).choice(len(frames), _MOST_FRAMES, replace=False)
-        frames = frames[np.sort(chosen)]
     if not frames.min() >= 0:
         msg = f"Topics are for word histograms, but a feature of a frame is {frames.min():g}. Pass topics=0."
         raise VideoError(msg)
+    if len(frames) > _MOST_FRAMES:
+        chosen = np.random.default_rng(seed).choice(len(frames), _MOST_FRAMES, replace=False)
+        frames = frames[np.sort(chosen)]
     frames_with = np.maximum((frames > 0).mean(axis=0), 1 / len(frames))
     weights = np.log1p(1 / frames_with).astype(np.float32)
     rows = np.sqrt(frames, dtype=np.float64) * weights
