@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
@@ -132,8 +132,7 @@ class EventDetectors:
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
             raise VideoError(msg)
         n_topics = count_topics(topics, estimator, words=vocabulary is not None)
-        shares = np.asarray(y).mean(axis=0)
-        shifts = np.log(1 - shares) - np.log(shares) if balanced else np.zeros(len(shares))
+        shifts = _rarity(y) if balanced else np.zeros(np.shape(y)[1])
         if not n_topics:
             return cls(list(events), _fit(estimator, bags, y), vocabulary, stretch, shifts.tolist())
         found = learn_topics(bags, n_topics)
@@ -192,7 +191,9 @@ class EventDetectors:
         found = []
         for i in range(len(bags)):
             own = times[bags.offsets[i] : bags.offsets[i + 1]]
-            scores = stretch_scores(self.decide, bags[i], own, self.stretch)
+            order = np.argsort(own, kind="stable")  # rows of a file may come in any order
+            own = own[order]
+            scores = stretch_scores(self.decide, bags[i][order], own, self.stretch)
             found.append(
                 [
                     TimeLine(
@@ -255,6 +256,13 @@ def count_topics(asked: int | None, estimator: BaseEstimator, *, words: bool) ->
         msg = f"topics are for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
         raise VideoError(msg)
     return asked
+
+
+def _rarity(y: Integers) -> Floats:
+    """Return the log-odds of no event, (n_events,); 0 for one that happens never or always: it is no more likely."""
+    shares = np.asarray(y).mean(axis=0)
+    known = (shares > 0) & (shares < 1)
+    return -logit(np.where(known, shares, 0.5))
 
 
 def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:

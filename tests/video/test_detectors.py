@@ -1,0 +1,46 @@
+"""Detectors on frames that come in any order, and on events that training never saw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gmil
+from gmil.video import EventDetectors, cross_validate_events
+from gmil.video.labels import LabelledVideos
+
+
+@pytest.fixture(scope="module")
+def videos():
+    """Twenty videos of ten frames, half of them with one event; another event in two."""
+    rng = np.random.default_rng(0)
+    y = np.zeros((20, 2), dtype=int)
+    y[10:, 0], y[:2, 1] = 1, 1
+    bags = gmil.Bags.from_list([rng.normal(size=(10, 3)) + 2 * label for label in y[:, 0]])
+    return LabelledVideos(bags, y, ["fast", "rare"], [{} for _ in y], [])
+
+
+def with_times(frames, times):
+    info = {"video": np.repeat("v", len(times)), "frame": np.arange(len(times)), "time": times}
+    return gmil.Bags(frames, [0, len(times)], np.array(["v"]), None, info)
+
+
+def test_a_time_line_goes_by_time_whatever_the_order_of_rows(videos):
+    detectors = EventDetectors.fit(videos.bags, videos.y, videos.events, estimator=gmil.WeightedGMIL(random_state=0))
+    times, order = np.arange(10) / 25, np.random.default_rng(1).permutation(10)
+    [straight] = detectors.time_lines(with_times(videos.bags[12], times))
+    [mixed] = detectors.time_lines(with_times(videos.bags[12][order], times[order]))
+    for one, other in zip(straight, mixed, strict=True):
+        assert one.times.tolist() == other.times.tolist() == times.tolist()
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("topics", [0, 2])
+def test_an_event_that_training_never_saw_is_not_found_by_balancing(videos, topics):
+    folds = np.where(videos.y[:, 1] == 1, 0, 1 + np.arange(20) % 3)
+    bags = videos.bags.with_instances(np.abs(videos.bags.instances))
+    result = cross_validate_events(videos, lambda _: bags, folds, balanced=True, topics=topics, time_lines=False)
+    rare = result.results[1]
+    assert np.isfinite(rare.decisions).all()
+    assert not rare.predictions[0, 0, folds == 0].any()
