@@ -139,13 +139,14 @@ def _judge(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[ND
         decisions = model.decision_function(bags)  # labels follow from it: bags are looked at once
         return model._labels_of(decisions), _of_classes(decisions, model, len(bags), classes)
     predictions = model.predict(bags)
+    is_one_problem = len(classes) == 2 and predictions.ndim == 1  # and not two labels, of which a bag may have both
     if hasattr(model, "decision_function"):
         decisions = model.decision_function(bags)
     elif hasattr(model, "predict_proba"):
         decisions = model.predict_proba(bags)
-        decisions = decisions[:, 1] if len(classes) == 2 else decisions
+        decisions = decisions[:, 1] if is_one_problem else decisions
     else:
-        return predictions, np.full(len(bags) if len(classes) == 2 else (len(bags), len(classes)), np.nan)
+        return predictions, np.full(len(bags) if is_one_problem else (len(bags), len(classes)), np.nan)
     return predictions, _of_classes(decisions, model, len(bags), classes)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.utils import column_or_1d
 
 from gmil.base import BagClassifier, warn_of_positive_class
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
@@ -99,6 +100,7 @@ def cross_validate(
         # Pipelines may fill missing values in; classifiers alone refuse them, and in a fold bags have other numbers.
         bags = check_bags(bags, allow_nan=not isinstance(estimator, BagClassifier))
     y = np.asarray(y)
+    y = y if is_indicator(y) else column_or_1d(y, warn=True)
     check_label_count(len(y), bags)
     if y.ndim == 1 and np.isfinite(y if y.dtype.kind == "f" else 0).all():
         refuse_fractions(y)
