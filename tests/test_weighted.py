@@ -233,6 +233,8 @@ def test_several_labels_at_once_are_the_same_as_one_by_one(data):
         np.testing.assert_allclose(both.decision_function(bags)[:, column], alone.decision_function(bags), atol=1e-6)
     with pytest.raises(BagValidationError, match="class_weight is not for indicator labels"):
         WeightedGMIL(class_weight="balanced").fit(bags, np.column_stack([y, other]))
+    with pytest.raises(BagValidationError, match=r"class_weight must be above 0 for every class, got \{0: 1, 1: 0\}"):
+        WeightedGMIL(class_weight={0: 1, 1: 0}).fit(bags, y)
 
 
 def test_left_out_decisions_are_of_fits_without_the_bag(data):

@@ -233,6 +233,9 @@ class WeightedGMIL(BagClassifier):
         self.classes_, labels = check_bag_labels(y, bags, self)
         self.multilabel_ = False
         weights = compute_sample_weight(self.class_weight, self.classes_[labels])
+        if not weights.min() > 0:
+            msg = f"class_weight must be above 0 for every class, got {self.class_weight}. Leave out bags instead."
+            raise BagValidationError(msg)
         if len(self.classes_) > 2:
             if self.pos_label is not None:
                 msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has more classes."
