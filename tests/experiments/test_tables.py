@@ -53,6 +53,21 @@ def test_table1_has_the_columns_apart_and_controls_as_rows(musk):
     assert printed == {name: published_accuracy(name, "musk1") / 100 for name in ("gmil", "apr", "dd")}
 
 
+def test_a_row_says_whose_setting_it_is(tmp_path):
+    document = {
+        "datasets": ["toy"],
+        "generated": {"toy": {"n_bags": 12, "n_features": 2, "random_state": 1}},
+        "protocol": {"folds": 2, "repeats": 1},
+        "method": [
+            {"name": "stk", "columns": ["paper"]},
+            {"name": "stk", "label": "its own choice", "columns": ["paper"], "params": {"tune": True}},
+            {"name": "stk", "label": "printed", "columns": ["paper"], "params": {"C": 3.0}},
+        ],
+    }
+    rows = table1.summarize(run(parse_spec(document, "table1"), output=tmp_path))["rows"]
+    assert [row["title"] for row in rows] == ["default setting", "tuned by itself", "paper setting"]
+
+
 def test_table1_leads_to_rows(musk):
     folder, results = musk
     summary = table1.summarize(results)

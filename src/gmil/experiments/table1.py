@@ -62,13 +62,17 @@ def _measured_rows(results: Results) -> Iterator[dict[str, Any]]:
             if any(cells.values()):
                 tuning = [results.tune_seconds(d, entry.name, column, entry.label) for d in results.datasets]
                 row = _row(entry.name, entry.label, column, {d: c for d, c in cells.items() if c}, results.datasets)
-                default = column == "paper" and not entry.has_paper_setting
-                title = "default setting" if default else row["title"]
-                yield {**row, "title": title, "tune_seconds": _total(tuning)}
+                yield {**row, "title": _title(entry, column), "tune_seconds": _total(tuning)}
     for name, (label, _) in CONTROLS.items():
         found = {d: _cell(results, d, name, "paper", label) for d in results.datasets}
         if all(found.values()):
             yield _row(name, label, "control", {d: c for d, c in found.items() if c}, results.datasets)
+
+
+def _title(entry: MethodEntry, column: str) -> str:
+    if column == "paper" and entry.params.get("tune"):
+        return "tuned by itself"
+    return "default setting" if column == "paper" and not entry.has_paper_setting else COLUMN_TITLES[column]
 
 
 def _cell(results: Results, dataset: str, method: str, column: str, label: str) -> dict[str, Any] | None:
