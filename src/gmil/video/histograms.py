@@ -50,17 +50,16 @@ def frame_histograms(
     settings = vocabularies[0].settings
     times: deque[float] = deque()
     counts = _Counts(vocabularies, backend)
-    around = settings.window // 2
-    wait = around + int(np.ceil(settings.descriptor.longest_box / 2)) + 1
+    wait = settings.window // 2 + int(np.ceil(settings.descriptor.longest_box / 2)) + 1
     done = 0  # frames that are dealt with
     n_frames = 0
     for n_frames, found in enumerate(hog3d_by_frame(_grays(frames, times), settings.descriptor), start=1):
         counts.add(found)
         if n_frames - done > wait:  # nothing that is still to come belongs to the window of this frame
-            yield from _emit(done, times, counts, around, settings.every)
+            yield from _emit(done, times, counts, settings.window, settings.every)
             done += 1
     for frame in range(done, n_frames):
-        yield from _emit(frame, times, counts, around, settings.every)
+        yield from _emit(frame, times, counts, settings.window, settings.every)
 
 
 def _grays(frames: Iterable[Frame], times: deque[float]) -> Iterator[NDArray[np.uint8]]:
@@ -69,11 +68,11 @@ def _grays(frames: Iterable[Frame], times: deque[float]) -> Iterator[NDArray[np.
         yield frame.gray
 
 
-def _emit(frame: int, times: deque[float], counts: _Counts, around: int, every: int) -> Iterator[FrameHistograms]:
-    time = times.popleft()
+def _emit(frame: int, times: deque[float], counts: _Counts, window: int, every: int) -> Iterator[FrameHistograms]:
+    time, first = times.popleft(), frame - window // 2
     if frame % every == 0:
-        yield FrameHistograms(frame, time, counts.window(frame, around))
-    counts.forget(frame - around)
+        yield FrameHistograms(frame, time, counts.of(range(first, first + window)))
+    counts.forget(first)
 
 
 class _Counts:
@@ -92,9 +91,9 @@ class _Counts:
             for count, vocabulary in zip(counts, self.vocabularies, strict=True):
                 count += vocabulary.histogram(descriptors.values, self.backend)
 
-    def window(self, frame: int, around: int) -> list[Floats]:
+    def of(self, frames: range) -> list[Floats]:
         totals = self._nothing()
-        for near in range(frame - around, frame + around + 1):
+        for near in frames:
             for total, count in zip(totals, self.by_frame.get(near, ()), strict=False):
                 total += count
         return [total / max(total.sum(), np.float32(1e-12)) for total in totals]

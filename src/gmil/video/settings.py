@@ -12,6 +12,8 @@ from gmil.video.decoding import LONGEST_SIDE, RATE
 from gmil.video.hog3d import Hog3DSettings
 
 ASSIGNMENTS = ("hard", "soft")
+MOST_RATE = 1000.0
+"""Frames per second: with an endless rate a video would never end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +63,8 @@ class IndexSettings:
             if getattr(self, name) < 1:
                 msg = f"{name} must be at least 1, got {getattr(self, name)}."
                 raise VideoError(msg)
-        if self.rate <= 0:
-            msg = f"rate must be a number of frames per second above 0, got {self.rate}."
+        if not 0 < self.rate <= MOST_RATE:
+            msg = f"rate must be a number of frames per second above 0 and up to {MOST_RATE:g}, got {self.rate}."
             raise VideoError(msg)
         if self.assignment not in ASSIGNMENTS:
             msg = f"assignment must be one of {list(ASSIGNMENTS)}, got {self.assignment!r}."
