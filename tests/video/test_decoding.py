@@ -24,6 +24,13 @@ def test_frames_and_times_are_those_that_were_written(clip, name, codec):
         assert np.abs(frame.gray.astype(int) - gray).mean() < 10  # what the codec loses
 
 
+@pytest.mark.parametrize("name", ["a:b.webm", "concat:c.webm", "-o %d.webm", "ü #?|'.webm"])
+def test_names_of_odd_characters_are_names(clip, tmp_path, monkeypatch, name):
+    clip().rename(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    assert len(list(read_frames(name))) == 20
+
+
 def test_large_pictures_are_made_smaller_and_odd_sizes_are_read(clip):
     odd = clip("odd.mkv", codec="libvpx", height=51, width=67)
     assert {frame.gray.shape for frame in read_frames(odd)} == {(51, 67)}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gmil
+from gmil.errors import VideoError
 from gmil.video import EventDetectors, cross_validate_events
 from gmil.video.labels import LabelledVideos
 
@@ -44,3 +45,9 @@ def test_an_event_that_training_never_saw_is_not_found_by_balancing(videos, topi
     rare = result.results[1]
     assert np.isfinite(rare.decisions).all()
     assert not rare.predictions[0, 0, folds == 0].any()
+
+
+@pytest.mark.parametrize("stretch", [-0.1, float("nan")])
+def test_a_stretch_of_no_length_is_refused(videos, stretch):
+    with pytest.raises(VideoError, match=f"stretch must be a number of seconds, 0 or more, got {stretch}"):
+        EventDetectors.fit(videos.bags, videos.y, videos.events, stretch=stretch)

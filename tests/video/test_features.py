@@ -54,6 +54,13 @@ def test_frame_and_time_of_any_table_are_no_features(tmp_path, suffix):
     assert found.instance_info.column("frame").to_pylist() == [0, 2, 0]
 
 
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(tmp_path, rate):
+    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
+    with pytest.raises(FormatError, match=f"rate must be a number of rows per second above 0, got {rate}"):
+        read_features(tmp_path, rate=rate)
+
+
 def test_a_video_of_which_a_time_is_missing_counts_frames():
     times = np.array([0.0, np.nan, 0.4, 0.0, 0.2])
     info = {"video": np.array(list("xxxzz")), "frame": np.array([0, 1, 2, 0, 1]), "time": times}

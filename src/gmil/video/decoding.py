@@ -100,7 +100,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
         raise VideoError(msg)
     av = import_av()
     try:
-        container = av.open(str(path))
+        container = av.open(f"file:{path}")  # a colon in a name is no protocol
     except (av.FFmpegError, OSError, ValueError) as error:
         msg = f"{path} cannot be read as a video: {_reason(error)}. It may be cut short, or no video at all."
         raise VideoError(msg) from error

@@ -131,6 +131,9 @@ class EventDetectors:
         if balanced and not isinstance(estimator, WeightedGMIL):
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
             raise VideoError(msg)
+        if not stretch >= 0:
+            msg = f"stretch must be a number of seconds, 0 or more, got {stretch}."
+            raise VideoError(msg)
         n_topics = count_topics(topics, estimator, words=vocabulary is not None)
         shifts = _rarity(y) if balanced else np.zeros(np.shape(y)[1])
         if not n_topics:

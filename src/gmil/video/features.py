@@ -40,6 +40,9 @@ def read_features(path: str | os.PathLike[str], *, rate: float | None = None) ->
     Bags
         ``instance_info`` has ``video``, ``frame`` and ``time`` (seconds; missing where nothing tells them).
     """
+    if rate is not None and not 0 < rate < np.inf:
+        msg = f"rate must be a number of rows per second above 0, got {rate}."
+        raise FormatError(msg)
     path = Path(path)
     return _folder(path, rate) if path.is_dir() else _with_info(_one_file(path), rate)
 
