@@ -123,6 +123,19 @@ def test_lazy_bags_travel_without_their_values(store, make_labelled, tmp_path, k
 # ------------------------------------------------------------------ reading into memory
 
 
+@pytest.mark.parametrize(
+    "part",
+    [np.s_[:], np.s_[2500:], np.s_[10:20], np.s_[:, 1:3], np.s_[::2]],
+    ids=["all", "tail", "middle", "columns", "every second"],
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_another_process_reads_the_same_rows_of_a_mapped_file(tmp_path, part, order):
+    np.save(tmp_path / "X.npy", np.asarray(np.arange(12_000.0).reshape(3000, 4), order=order))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")[part]
+    bags = gmil.LazyBags.from_array(X, [0, 5, len(X)])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(bags)).load().instances, X)
+
+
 @pytest.mark.parametrize("kind", ["files", "npy", "npz", "parquet-bags"])
 def test_a_folder_is_read_like_a_file(store, tmp_path, kind, labelled):
     bags, y = labelled

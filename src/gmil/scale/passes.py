@@ -6,6 +6,7 @@ another machine.
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -91,10 +92,20 @@ class ArraySource:
 
     def __reduce__(self) -> tuple[Any, ...]:
         name = getattr(self.X, "filename", None)
-        if not isinstance(self.X, np.memmap) or name is None:
-            return ArraySource, (self.X, self.edges)
+        if not isinstance(self.X, np.memmap) or name is None or not self.X.flags.c_contiguous:
+            return ArraySource, (np.asarray(self.X), self.edges)
         # Another process maps the file itself, and no row travels.
-        return _mapped, (str(name), str(self.X.dtype), self.X.offset, self.X.shape, self.edges)
+        return _mapped, (str(name), self.X.dtype.str, _place_in_file(self.X), self.X.shape, self.edges)
+
+
+def _place_in_file(X: Any) -> int:
+    """Return where in its file a mapped matrix begins; ``X.offset`` is that of the whole, of which X may be some rows.
+
+    A map begins at a multiple of the granularity, at or before the offset.
+    """
+    begin = X.offset - X.offset % mmap.ALLOCATIONGRANULARITY
+    behind = X.ctypes.data - np.frombuffer(X._mmap, dtype=np.uint8).ctypes.data
+    return int(begin + behind)
 
 
 def _mapped(name: str, dtype: str, offset: int, shape: tuple[int, ...], edges: Integers) -> ArraySource:
