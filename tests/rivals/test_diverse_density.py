@@ -264,3 +264,10 @@ def test_accuracy_is_that_of_independent_runs(method, name, measured):
     data = load(name)
     result = cross_validate(method(), data.bags, data.y, repeats=2 if name == "musk1" else 1)
     assert 100 * result.accuracy() > measured - 5
+
+
+def test_rounds_of_em_dd_end_when_told():
+    bags, y = gmil.make_bags(30, n_features=4, random_state=0, return_X_y=True)
+    once, often = (gmil.EMDD(max_rounds=rounds, max_iter=1, random_state=0).fit(bags, y) for rounds in (1, 10))
+    assert once.n_iter_ == 1
+    assert 1 < often.n_iter_ <= 10

@@ -152,6 +152,12 @@ def test_a_given_exponent_is_kept(gaussian_bags):
     assert PPMM(exponent=0.5, random_state=0).fit(*gaussian_bags()).exponent_ == 0.5
 
 
+def test_softness_widens_the_patterns(gaussian_bags):
+    bags, y = gaussian_bags()
+    sharp, soft = (PPMM(softness=softness, n_init=1, random_state=0).fit(bags, y) for softness in (0.5, 2.0))
+    assert soft.width_ == pytest.approx(4 * sharp.width_)
+
+
 def test_patterns_may_be_learnt_on_a_sample(gaussian_bags):
     bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
     model = PPMM(10, sample_size=30, random_state=0).fit(bags, y)

@@ -159,6 +159,18 @@ def test_statistic_kernel_is_a_machine_on_minima_and_maxima(gaussian_bags):
     assert_allclose(model.decision_function(bags), oracle.decision_function(rows), atol=1e-6)
 
 
+def test_degree_and_constant_reach_the_kernel(gaussian_bags):
+    bags, y = gaussian_bags()
+    linear = SetKernelSVM(instance_kernel="linear", tune=False).fit(bags, y).decision_function(bags)
+    first, second, moved = (
+        SetKernelSVM(instance_kernel="poly", gamma=1.0, degree=degree, coef0=constant, tune=False).fit(bags, y)
+        for degree, constant in [(1, 0.0), (2, 0.0), (2, 3.0)]
+    )
+    assert_allclose(first.decision_function(bags), linear, atol=1e-3)
+    assert not np.allclose(second.decision_function(bags), linear, atol=0.01)
+    assert not np.allclose(second.decision_function(bags), moved.decision_function(bags), atol=0.01)
+
+
 @pytest.mark.parametrize("instance_kernel", ["rbf", "poly", "linear"])
 @pytest.mark.parametrize("normalization", ["length", "size"])
 def test_decisions_are_those_of_the_kernel_matrix(gaussian_bags, instance_kernel, normalization):
