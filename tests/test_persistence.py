@@ -7,7 +7,6 @@ import io
 import json
 import os
 import pickle
-import stat
 import struct
 import zipfile
 from pathlib import Path
@@ -28,7 +27,6 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, QuantileTra
 import gmil
 from gmil import GMIL, ModelFileError, PerInstance
 from gmil.errors import FileAccessError
-from gmil.files import replacing
 from gmil.persistence import FORMAT_VERSION, clear_damage, save
 
 
@@ -533,57 +531,3 @@ def test_a_missing_file_is_a_missing_file(path):
 def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(OSError, match=tmp_path.name):
         gmil.load(tmp_path)
-
-
-# ------------------------------------------------------------------ the atomic writer
-
-
-@pytest.fixture
-def umask():
-    before = os.umask(0o027)
-    yield 0o027
-    os.umask(before)
-
-
-def test_the_new_file_appears_when_the_block_is_done(path):
-    with replacing(path) as temporary:
-        assert temporary.parent == path.parent
-        assert temporary.suffix == ".gmil"
-        temporary.write_text("new")
-        assert not path.exists()
-    assert path.read_text() == "new"
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("kill", [RuntimeError, KeyboardInterrupt, SystemExit])
-def test_a_kill_in_the_middle_leaves_the_old_file_and_nothing_else(path, kill):
-    def write_half():
-        with replacing(path) as temporary:
-            temporary.write_text("half")
-            raise kill
-
-    for old in (None, "old"):
-        if old is not None:
-            path.write_text(old)
-        with pytest.raises(kill):
-            write_half()
-        assert [file.read_text() for file in path.parent.iterdir()] == ([] if old is None else [old])
-
-
-def test_a_new_file_has_the_mode_of_the_umask(path, umask):
-    with replacing(path) as temporary:
-        temporary.write_text("new")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
-    assert os.umask(umask) == umask
-
-
-def test_an_existing_file_keeps_its_mode(path, umask):
-    path.touch()
-    path.chmod(0o600)
-    GMIL().save(path)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_the_temporary_file_is_private(path):
-    with replacing(path) as temporary:
-        assert stat.S_IMODE(temporary.stat().st_mode) == 0o600

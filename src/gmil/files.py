@@ -20,9 +20,11 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
 
     The temporary file keeps the suffix of the target, because some writers go by it, and is removed
-    when the block fails. A target that exists keeps its mode, a new one gets that of the user's umask.
+    when the block fails. A target that exists keeps its mode, a new one gets that of the user's umask. A link stays
+    one, and the file that it names is replaced.
     """
     target = Path(target)
+    target = target.resolve() if target.is_symlink() else target
     refuse_target(target)
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
@@ -48,6 +50,9 @@ def refuse_target(target: str | os.PathLike[str]) -> None:
         raise MissingFileError(msg)
     if target.is_dir():
         msg = f"{target} cannot be written: it is a folder. Name a file in it."
+        raise FileAccessError(msg)
+    if target.exists() and not target.is_file():
+        msg = f"{target} cannot be written: it is a device or a pipe, which a file would replace. Name a file."
         raise FileAccessError(msg)
 
 
