@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import gmil
+from gmil.cli import console
 from gmil.cli.inputs import parse_setting
 from gmil.cli.main import main
 
@@ -376,3 +377,23 @@ def test_a_terminal_gets_a_bar_and_a_boxed_table(monkeypatch, capsys):
     with console.Progress("work") as progress:
         progress(1, 2)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ["[clip] a.mp4", "[/b].mp4"])
+def test_brackets_in_a_name_are_no_style(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    console.print_table(["video", "sure"], [[name, "1 %"]], title=f"In {name}")
+    assert capsys.readouterr().out.count(name) == 2
+    with console._terminal_bar() as bar:
+        bar.add_task(name, total=2)
+
+
+def test_several_labels_are_predicted_in_a_column_each(run, tmp_path):
+    bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    model = gmil.WeightedGMIL(10, random_state=0).fit(bags, np.column_stack([y, 1 - y, y]))
+    model.save(tmp_path / "m.gmil")
+    gmil.write(tmp_path / "d.csv", bags)
+    rows = list(csv.DictReader(io.StringIO(run("predict", tmp_path / "m.gmil", tmp_path / "d.csv").stdout)))
+    predicted = [[int(row[f"prediction_{i}"]) for i in range(3)] for row in rows]
+    np.testing.assert_array_equal(predicted, model.predict(bags))

@@ -136,7 +136,7 @@ def _terminal_bar() -> Any:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Bar(*columns, console=Console(stderr=True), transient=True)
 
 
@@ -161,10 +161,12 @@ def print_table(
 def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None, text_columns: int) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left")
+    # As texts: what stands in brackets in a name is no style.
+    table = Table(title=None if title is None else Text(title), title_justify="left")
     for i, name in enumerate(columns):
         table.add_column(name, justify="left" if i < text_columns else "right")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     Console().print(table)

@@ -136,7 +136,8 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     decisions = estimator.decision_function(bags)
     model = getattr(estimator, "estimator_", estimator)
     once = isinstance(bags, LazyBags)  # bags on disk are read for the decisions, and everything follows from these
-    columns = {"bag": _ids(bags), "prediction": model._labels_of(decisions) if once else estimator.predict(bags)}
+    predictions = model._labels_of(decisions) if once else estimator.predict(bags)
+    columns = {"bag": _ids(bags), **_named_columns("prediction", predictions, estimator.classes_)}
     columns |= _named_columns("decision", decisions, estimator.classes_)
     if hasattr(estimator, "predict_proba"):
         probabilities = model._probabilities_of(decisions) if once else estimator.predict_proba(bags)
