@@ -111,7 +111,10 @@ def package(tmp_path, monkeypatch):
     return copied
 
 
-@pytest.mark.parametrize("name", ["scaling.py", "metrics.py", "engine/reference.py", "classifiers/space.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["scaling.py", "metrics.py", "engine/reference.py", "classifiers/space.py", "folds.py", "scale/lazy.py"],
+)
 def test_numeric_code_is_content(package, name):
     before = code_fingerprint(gmil.GMIL)
     path = package / name

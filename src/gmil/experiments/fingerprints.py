@@ -105,10 +105,17 @@ def _add_imports(found: dict[str, Path]) -> None:
     while waiting:
         path = waiting.pop()
         for name in _gmil_imports(path, path.stat().st_mtime_ns):
-            target = _PACKAGE / f"{name.replace('.', '/')}.py"
-            if name not in found and not name.startswith(_NOT_NUMERIC) and target.is_file():
+            target = _file_of(name)
+            if target is not None and name not in found and not name.startswith(_NOT_NUMERIC):
                 found[name] = target
                 waiting.append(target)
+
+
+def _file_of(name: str) -> Path | None:
+    """Return the file of a module or package inside gmil, None for anything else; gmil itself imports everything."""
+    place = _PACKAGE / name.replace(".", "/")
+    files = (place.with_suffix(".py"), place / "__init__.py") if name else ()
+    return next((file for file in files if file.is_file()), None)
 
 
 @cache
