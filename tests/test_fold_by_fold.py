@@ -51,3 +51,15 @@ def test_labels_may_be_a_column(data):
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         found = cross_validate(gmil.GMIL(4), bags, y[:, None], cv=3)
     np.testing.assert_array_equal(found.decisions, expected.decisions)
+
+
+@pytest.mark.parametrize("rule", ["nearest", "vote"], ids=["all folds at once", "fold by fold"])
+@pytest.mark.parametrize("labels", [[0, 1], [1, 0]])
+def test_decisions_speak_of_one_class_whatever_a_setting_calls_positive(data, rule, labels):
+    bags, y = data
+    grid = {"pos_label": labels}
+    found = cross_validate(gmil.GMIL(4, rule=rule), bags, y, cv=3, param_grid=grid)
+    alone = [cross_validate(gmil.GMIL(4, rule=rule, pos_label=label), bags, y, cv=3) for label in labels]
+    assert found.positive_label == labels[0]
+    np.testing.assert_array_equal(found.auc(), [one.auc() for one in alone])
+    np.testing.assert_array_equal(found.predictions[:, 0], [one.predictions[0, 0] for one in alone])

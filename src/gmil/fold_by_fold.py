@@ -71,16 +71,23 @@ def fold_by_fold(
         )
         for s, r, f in places
     )
-    positive_label = None
+    positive_labels: list[Any] = [None] * len(settings)
     results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_jobs)
     for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
         seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
-        positive_label = None if several else result.positive_label
+        positive_labels[s] = None if several else result.positive_label
         if progress is not None:
             progress(done, len(places))
-    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_label)
+    if decisions.ndim == 3:
+        decisions *= signs_of(positive_labels)[:, None, None]
+    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
+
+
+def signs_of(positive_labels: list[Any]) -> Floats:
+    """Return what makes decisions under every setting speak of the positive class of the first: 1, or -1."""
+    return np.array([1.0 if label == positive_labels[0] else -1.0 for label in positive_labels])
 
 
 def _threads_over_folds(estimator: Any, bags: Bags | LazyBags, n_jobs: int | None) -> int:

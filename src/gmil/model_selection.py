@@ -18,7 +18,7 @@ from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
 from gmil.errors import BagValidationError
 from gmil.finite import refuse_non_finite
-from gmil.fold_by_fold import fold_by_fold, positive_class
+from gmil.fold_by_fold import fold_by_fold, positive_class, signs_of
 from gmil.folds import (
     estimator_seed,
     fold_numbers,
@@ -205,21 +205,22 @@ def _all_at_once(
     decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
     decisions = decisions[..., 0] if is_one_problem else decisions
-    predictions, positive_label = _labels(estimator, settings, decisions, y)
+    predictions, positive_labels = _labels(estimator, settings, decisions, y)
+    decisions = decisions * signs_of(positive_labels).reshape(-1, *[1] * (decisions.ndim - 1))
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
-    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_label)
+    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_labels[0])
 
 
 def _labels(
     estimator: Any, settings: list[dict[str, Any]], decisions: Floats, y: NDArray[Any]
-) -> tuple[NDArray[Any], Any]:
-    """Return predictions, (n_settings, n_repeats, *shape of y), and the positive label of two."""
+) -> tuple[NDArray[Any], list[Any]]:
+    """Return predictions, (n_settings, n_repeats, *shape of y), and the positive label of two under every setting."""
     if is_indicator(y):
-        return (decisions > 0).astype(y.dtype), None
+        return (decisions > 0).astype(y.dtype), [None] * len(settings)
     flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
     models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
     predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
-    return predictions.reshape(*decisions.shape[:2], *y.shape), positive_class(models[0])
+    return predictions.reshape(*decisions.shape[:2], *y.shape), [positive_class(model) for model in models]
 
 
 def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[Any]) -> Any:
