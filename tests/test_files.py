@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,6 +56,22 @@ def test_a_new_file_has_the_mode_of_the_umask(path, umask):
         temporary.write_text("new")
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
     assert os.umask(umask) == umask
+
+
+def test_threads_that_write_leave_the_umask_alone(tmp_path, umask, monkeypatch):
+    set_umask = os.umask
+
+    def slow_umask(mask):
+        before = set_umask(mask)
+        time.sleep(0.002)
+        return before
+
+    monkeypatch.setattr(os, "umask", slow_umask)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda i: GMIL().save(tmp_path / f"{i}.gmil"), range(16)))
+    monkeypatch.undo()
+    assert os.umask(umask) == umask
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o666 & ~umask}
 
 
 def test_an_existing_file_keeps_its_mode(path, umask):

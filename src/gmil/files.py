@@ -6,6 +6,7 @@ import contextlib
 import os
 import stat
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from gmil.errors import FileAccessError, MissingFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_one_at_a_time = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -63,6 +66,7 @@ def _flush_to_disk(path: Path) -> None:
 
 def _mode_of_new_files() -> int:
     """Return the mode that the user's umask gives to a new file (a temporary one is private)."""
-    mask = os.umask(0o077)  # it can only be read by setting it
-    os.umask(mask)
+    with _one_at_a_time:  # another thread would take the mask of this moment for the user's
+        mask = os.umask(0o077)  # it can only be read by setting it
+        os.umask(mask)
     return 0o666 & ~mask
