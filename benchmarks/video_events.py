@@ -103,7 +103,7 @@ if __name__ == "__main__":
     parser.add_argument("--words", type=int, default=1000)
     parser.add_argument("--assignment", choices=["hard", "soft"], default="hard")
     parser.add_argument("--full", action="store_true", help="tell light on dark from dark on light")
-    parser.add_argument("--topics", type=int, default=None, help="0 for words as they are; 50 by default")
+    parser.add_argument("--topics", type=int, nargs="+", default=None, help="0 for words alone; 25 50 100 by default")
     parser.add_argument("--plain", action="store_true", help="decide by what is likelier, without balanced=True")
     parser.add_argument("--vocabulary", choices=["folds", "shared"], default="folds")
     parser.add_argument("--jobs", type=int, default=None, help="processes over videos")

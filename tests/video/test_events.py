@@ -225,8 +225,17 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert (row["event"], row["positives"]) == ("fast", 4)
     assert row["balanced_accuracy"] == 1
     assert 0 <= row["time_found"] <= 1
-    assert found["topics"] == 50
+    assert found["topics"] == [25, 50, 100]
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
+    assert f"{said}; topics: 2, 5" in run("cv", folder / "frames.parquet", *options, "--topics", "5,2").stdout
+
+
+def test_topics_are_numbers(folder):
+    result = run("cv", folder / "frames.parquet", "--labels", folder / "labels.csv", "--topics", "5;2")
+    assert result.exit_code == 2
+    assert "'5;2' is not a number, or several with commas between them, such as 25,50." in " ".join(
+        result.stderr.split()
+    )
 
 
 def test_words_of_folds_are_learned_without_the_test_videos(folder, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from gmil.video.looks import weigh_looks
+from gmil.video.looks import weigh
 
 
 def make_looks(n_videos, *, noise=(1.0, 1.0), seed=0):
@@ -32,7 +32,7 @@ def slow_loss(parameters, looks, y, weights):
 def test_weights_are_the_best_there_are(n_videos):
     looks, y = make_looks(n_videos)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=y.shape)
-    found = weigh_looks(looks, y, weights)
+    found = weigh(looks, y, weights)
     best = minimize(slow_loss, [0.5, 0.5, 0.0], args=(looks, y, weights), method="Nelder-Mead", tol=1e-10)
     np.testing.assert_allclose([*found.weights[:, 0], *found.shifts], best.x, atol=1e-3)
 
@@ -40,17 +40,17 @@ def test_weights_are_the_best_there_are(n_videos):
 def test_the_better_look_counts_more_and_a_useless_one_nothing():
     looks, y = make_looks(400, noise=(0.5, 5.0))
     weights = np.ones(y.shape)
-    good, poor = weigh_looks(looks, y, weights).weights[:, 0]
+    good, poor = weigh(looks, y, weights).weights[:, 0]
     assert good > 5 * poor
-    assert weigh_looks([looks[0], -5 * looks[0]], y, weights).weights[1, 0] == 0
+    assert weigh([looks[0], -5 * looks[0]], y, weights).weights[1, 0] == 0
 
 
 def test_every_event_has_weights_of_its_own():
     looks, y = make_looks(60, noise=(0.5, 3.0))
     both = [np.column_stack([one, other]) for one, other in zip(looks, looks[::-1], strict=True)]
-    found = weigh_looks(both, np.column_stack([y, y]), np.ones((60, 2)))
+    found = weigh(both, np.column_stack([y, y]), np.ones((60, 2)))
     np.testing.assert_allclose(found.weights[:, 0], found.weights[::-1, 1], rtol=1e-4)
-    alone = weigh_looks(looks, y, np.ones((60, 1)))
+    alone = weigh(looks, y, np.ones((60, 1)))
     np.testing.assert_allclose(found.weights[:, :1], alone.weights)
 
 
@@ -58,8 +58,8 @@ def test_videos_that_no_fit_left_out_have_no_say():
     looks, y = make_looks(40)
     some = [look.copy() for look in looks]
     some[0][:10], some[1][5:15] = np.nan, np.nan
-    found = weigh_looks(some, y, np.ones(y.shape))
-    expected = weigh_looks([look[15:] for look in looks], y[15:], np.ones((25, 1)))
+    found = weigh(some, y, np.ones(y.shape))
+    expected = weigh([look[15:] for look in looks], y[15:], np.ones((25, 1)))
     np.testing.assert_allclose(found.weights, expected.weights)
     np.testing.assert_allclose(found.shifts, expected.shifts)
 
@@ -67,6 +67,6 @@ def test_videos_that_no_fit_left_out_have_no_say():
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class_teaches_nothing(label):
     looks, y = make_looks(6)
-    found = weigh_looks(looks, np.full_like(y, label), np.ones(y.shape))
+    found = weigh(looks, np.full_like(y, label), np.ones(y.shape))
     np.testing.assert_array_equal(found.weights, [[0.5], [0.5]])
     assert found.shifts == 0

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import gmil
-from gmil import persistence
 from gmil.errors import VideoError
 from gmil.video import EventDetectors, IndexSettings, Vocabulary, cross_validate_events, crossval, label_folds
 from gmil.video import topics as topics_module
-from gmil.video.events import KIND, count_topics
 from gmil.video.labels import LabelledVideos
-from gmil.video.looks import weigh_looks
+from gmil.video.looks import count_topics, weigh
 from gmil.video.topics import Topics, learn_topics
 
 N_FRAMES = 20
@@ -78,23 +74,31 @@ def test_a_motion_is_a_topic_of_its_own_though_none_of_its_words_is():
     assert best(varied).max() < 0.85  # directions of most variance are mixtures of motions
 
 
-def test_words_get_a_second_look_unless_told_otherwise_and_other_features_do_not():
+def test_words_get_further_looks_unless_told_otherwise_and_other_features_do_not():
     bags, seen = make_videos(12)
     y = seen.any(axis=1).astype(int)[:, :2]
     words = some_vocabulary(bags.n_features)
-    assert EventDetectors.fit(bags, y, ["a", "b"]).topics is None
-    assert EventDetectors.fit(bags, y, ["a", "b"], vocabulary=words, topics=0).topics is None
-    assert EventDetectors.fit(bags, y, ["a", "b"], vocabulary=words, estimator=gmil.GMIL(random_state=0)).topics is None
-    model = EventDetectors.fit(bags, y, ["a", "b"], vocabulary=words)
-    assert model.topics.directions.shape == (bags.n_features, 12)  # no more topics than videos
-    assert model.topic_models[0].n_features_in_ == 12
+
+    def numbers(**options):
+        looks = EventDetectors.fit(bags, y, ["a", "b"], **options).looks
+        assert looks[0].topics is None
+        assert all(look.models[0].n_features_in_ == look.topics.directions.shape[1] for look in looks[1:])
+        return [look.topics.directions.shape[1] for look in looks[1:]]
+
+    assert numbers() == []
+    assert numbers(vocabulary=words, topics=0) == []
+    assert numbers(vocabulary=words, estimator=gmil.GMIL(random_state=0)) == []
+    assert numbers(vocabulary=words) == [12]  # no more topics than videos, and no look twice
+    assert numbers(vocabulary=words, topics=[7, 3, 500]) == [3, 7, 12]
+    assert numbers(topics=4) == [4]
     weighted = gmil.WeightedGMIL()
-    assert (count_topics(None, weighted, words=True), count_topics(None, weighted, words=False)) == (50, 0)
-    assert count_topics(7, weighted, words=False) == 7
+    assert count_topics(None, weighted, words=True) == (25, 50, 100)
+    assert count_topics(None, weighted, words=False) == count_topics([0], weighted, words=True) == ()
+    assert count_topics([7, 7, 0, 5], weighted, words=False) == (5, 7)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_decisions_are_weighted_sums_of_both_looks(class_weight):
+def test_decisions_are_weighted_sums_of_all_looks(class_weight):
     bags, seen = make_videos(16)
     y = seen.any(axis=1).astype(int)[:, :2]
     estimator = gmil.WeightedGMIL(class_weight=class_weight, random_state=0)
@@ -107,12 +111,13 @@ def test_decisions_are_weighted_sums_of_both_looks(class_weight):
         left_out = np.column_stack([model.left_out_decisions_ for model in models])
         return np.column_stack([model.decision_function(bags) for model in models]), left_out
 
-    model = EventDetectors.fit(bags, y, ["a", "b"], estimator=estimator, topics=5, balanced=True)
-    (words, words_left_out), (topics, topics_left_out) = fit(bags), fit(learn_topics(bags, 5).of(bags))
+    model = EventDetectors.fit(bags, y, ["a", "b"], estimator=estimator, topics=[5, 9], balanced=True)
+    seen = [bags, learn_topics(bags, 5).of(bags), learn_topics(bags, 9).of(bags)]
+    decisions, left_out = zip(*map(fit, seen), strict=True)
     counts = y.sum(axis=0)
-    weights = np.where(y, 8 / counts, 8 / (16 - counts)) if class_weight else np.ones(y.shape)
-    found = weigh_looks([words_left_out, topics_left_out], y, weights)
-    expected = found.weights[0] * words + found.weights[1] * topics + found.shifts + np.log((16 - counts) / counts)
+    found = weigh(left_out, y, np.where(y, 8 / counts, 8 / (16 - counts)) if class_weight else np.ones(y.shape))
+    expected = sum(w * own for w, own in zip(found.weights, decisions, strict=True)) + found.shifts
+    expected += np.log((16 - counts) / counts)
     np.testing.assert_allclose(model.decide(bags), expected, rtol=1e-6)
     np.testing.assert_allclose(model.probabilities(bags), 1 / (1 + np.exp(-expected)), rtol=1e-6)
 
@@ -130,33 +135,11 @@ def test_detectors_with_topics_are_what_was_saved(tmp_path):
     assert again.time_lines(bags[:1])[0][1].scores[5] == pytest.approx(model.decide(middle)[0, 1])
 
 
-def test_detectors_that_were_saved_without_topics_are_still_read(tmp_path):
-    bags, seen = make_videos(8)
-    model = EventDetectors.fit(bags, seen.any(axis=1).astype(int)[:, :2], ["a", "b"])
-    parts = {"kind": KIND, "events": model.events, "models": model.models, "shifts": model.shifts}
-    persistence.save_parts({**parts, "stretch": 0.2, "vocabulary": None}, tmp_path / "events.gmil")
-    np.testing.assert_array_equal(EventDetectors.load(tmp_path / "events.gmil").decide(bags), model.decide(bags))
-
-
-def test_detectors_that_were_saved_without_weights_take_the_mean_of_both_looks(tmp_path):
-    bags, seen = make_videos(12)
-    model = EventDetectors.fit(bags, seen.any(axis=1).astype(int)[:, :2], ["a", "b"], topics=4)
-    older = replace(model, look_weights=None, shifts=[0.5, -1.0])
-    older.save(tmp_path / "events.gmil")
-    parts = persistence.load_parts(tmp_path / "events.gmil", KIND)
-    del parts["look_weights"]
-    persistence.save_parts({"kind": KIND, **parts}, tmp_path / "older.gmil")
-    looks = [model.models[0].decision_function(bags), model.topic_models[0].decision_function(model.topics.of(bags))]
-    expected = (looks[0] + looks[1]) / 2 + [0.5, -1.0]
-    for name in ("events.gmil", "older.gmil"):
-        np.testing.assert_allclose(EventDetectors.load(tmp_path / name).decide(bags), expected, rtol=1e-12)
-
-
 def test_looks_leave_out_the_same_videos_where_there_are_many():
     bags, seen = make_videos(40)
     y = seen.any(axis=1).astype(int)[:, :1]
     model = EventDetectors.fit(bags, y, ["a"], topics=4, estimator=gmil.WeightedGMIL(max_bags=20, n_centers=10))
-    known = [np.isfinite(own[0].left_out_decisions_) for own in (model.models, model.topic_models)]
+    known = [np.isfinite(look.left_out()) for look in model.looks]
     np.testing.assert_array_equal(*known)
     assert known[0].sum() == 20
 
@@ -168,19 +151,19 @@ def test_topics_are_learned_without_the_test_videos(monkeypatch):
     learned = []
     plain = topics_module.learn_topics
     monkeypatch.setattr(
-        "gmil.video.events.learn_topics",
+        "gmil.video.looks.learn_topics",
         lambda bags, n_topics: learned.append((bags, n_topics)) or plain(bags, n_topics),
     )
     videos = LabelledVideos(bags, y, ["motion"], [{} for _ in range(20)], [])
     options = {"estimator": gmil.WeightedGMIL(n_centers=5), "time_lines": False}
     result = cross_validate_events(videos, lambda _: bags, folds, vocabulary="shared by all folds", **options)
-    assert (result.topics, len(learned)) == (50, 4)
+    assert (result.topics, len(learned)) == ((25, 50, 100), 4)
     for fold, (seen_bags, n_topics) in enumerate(learned):
         np.testing.assert_array_equal(seen_bags.instances, bags[folds != fold].instances)
-        assert n_topics == 50
+        assert n_topics == 15  # one for every video at most
     learned.clear()
     result = cross_validate_events(videos, lambda _: bags, folds, vocabulary=crossval.NO_VOCABULARY, **options)
-    assert (result.topics, learned) == (0, [])
+    assert (result.topics, learned) == ((), [])
 
 
 def test_blocks_and_samples_of_frames_change_nothing_that_matters(monkeypatch):
@@ -215,8 +198,8 @@ def test_what_makes_no_sense_is_refused():
     bags = gmil.Bags(np.array([[0.5, -0.25], [1, 0]]), [0, 1, 2])
     with pytest.raises(VideoError, match=r"Topics are for word histograms, but a feature of a frame is -0.25. Pass"):
         learn_topics(bags, 2)
-    with pytest.raises(VideoError, match="topics must be a number of topics, or 0 for no second look, got -1"):
-        count_topics(-1, gmil.WeightedGMIL(), words=True)
+    with pytest.raises(VideoError, match="topics must be numbers of topics, or 0 for words alone, got -1"):
+        count_topics([5, -1], gmil.WeightedGMIL(), words=True)
     with pytest.raises(VideoError, match=r"topics are for WeightedGMIL, .* but the method is GMIL\(\)"):
         count_topics(5, gmil.GMIL(), words=True)
 

@@ -34,6 +34,17 @@ def _jobs(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--jobs", type=int, help="Processes over videos; -1 is every core.")(command)
 
 
+def _numbers(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
+    """Return numbers that were given with commas between them."""
+    if value is None:
+        return None
+    try:
+        return [int(number) for number in value.split(",")]
+    except ValueError:
+        msg = f"{value!r} is not a number, or several with commas between them, such as 25,50."
+        raise click.BadParameter(msg) from None
+
+
 def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
     """Add what train and cv share: features, labels, method."""
     for option in reversed(
@@ -48,8 +59,9 @@ def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--balanced", is_flag=True, help="Decide as if events happened in half of the videos."),
             click.option(
                 "--topics",
-                type=int,
-                help="Topics of words for a second look at videos; 0 is none.  [50 for words and weighted-gmil]",
+                metavar="NUMBERS",
+                callback=_numbers,
+                help="Topics of words for further looks at videos; 0 is none.  [25,50,100 for words and weighted-gmil]",
             ),
             click.option("--seed", default=0, show_default=True, help="Seed of folds and method."),
         ]
@@ -234,7 +246,7 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
     title = (
         f"{method} on {about['videos']} videos, {about['folds']}-fold, seed {about['seed']}; "
-        f"vocabulary: {about['vocabulary']}; topics: {about['topics'] or 'none'}; per cent"
+        f"vocabulary: {about['vocabulary']}; topics: {', '.join(map(str, about['topics'])) or 'none'}; per cent"
     )
     print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
 

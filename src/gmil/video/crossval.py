@@ -18,15 +18,16 @@ from gmil.errors import VideoError, listed
 from gmil.folds import estimator_seed, fold_numbers
 from gmil.video.batches import for_each_video, progress_of
 from gmil.video.cache import Work, again_if_gone
-from gmil.video.events import STRETCH, EventDetectors, count_topics
+from gmil.video.events import STRETCH, EventDetectors
 from gmil.video.features import read_video
 from gmil.video.indexing import cache_path, index_of, vocabulary_of
+from gmil.video.looks import count_topics
 from gmil.video.timeline import overlap
 from gmil.video.vocabulary import learn_vocabulary
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sklearn.base import BaseEstimator
 
@@ -54,15 +55,15 @@ class EventCV:
         For every video the time lines of all events, made while it was in the test fold; empty where not asked for.
     vocabulary : str
         "learned in the training folds", "shared by all folds" or "none" (features from elsewhere).
-    topics : int
-        The most topics of the second look, 0 where there was none.
+    topics : tuple of int
+        The most topics of every look at topics; empty where there was none.
     """
 
     events: list[str]
     results: list[CVResult]
     time_lines: list[list[TimeLine]]
     vocabulary: str
-    topics: int
+    topics: tuple[int, ...]
 
     def measures(self, videos: LabelledVideos) -> list[dict[str, Any]]:
         """Return the measures of every event; ``time_found`` is None where the labels tell no times.
@@ -135,7 +136,7 @@ def cross_validate_events(
     vocabulary: str = NO_VOCABULARY,
     stretch: float = STRETCH,
     balanced: bool = False,
-    topics: int | None = None,
+    topics: int | Sequence[int] | None = None,
     time_lines: bool = True,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -157,7 +158,7 @@ def cross_validate_events(
         Seconds of video that are judged together on a time line.
     balanced : bool
         As in `EventDetectors.fit`.
-    topics : int, optional
+    topics : int or sequence of int, optional
         As in `EventDetectors.fit`; there is no vocabulary where ``vocabulary`` is "none".
     time_lines : bool
         Whether to make the time lines of the test videos.
@@ -167,7 +168,7 @@ def cross_validate_events(
         Called with the number of folds done and of all folds.
     """
     estimator = WeightedGMIL() if estimator is None else estimator
-    n_topics = count_topics(topics, estimator, words=vocabulary != NO_VOCABULARY)
+    counts = count_topics(topics, estimator, words=vocabulary != NO_VOCABULARY)
     decisions = np.empty(videos.y.shape)
     lines: list[list[TimeLine]] = [[] for _ in videos.y]
     n_folds = int(folds.max()) + 1
@@ -176,7 +177,7 @@ def cross_validate_events(
         bags, test = bags_of_folds(fold), folds == fold
         model = _seeded(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
-        options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": n_topics}
+        options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": counts}
         detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, **options)
         fitted = time.perf_counter()
         decisions[test] = detectors.decide(bags[test])
@@ -187,7 +188,7 @@ def cross_validate_events(
         if progress is not None:
             progress(fold + 1, n_folds)
     results = [_result(videos.y[:, j], decisions[:, j], folds, seconds) for j in range(len(videos.events))]
-    return EventCV(videos.events, results, lines if time_lines else [], vocabulary, n_topics)
+    return EventCV(videos.events, results, lines if time_lines else [], vocabulary, counts)
 
 
 def _seeded(estimator: BaseEstimator, seed: int) -> Any:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import clone
-from sklearn.utils import compute_sample_weight
 
 from gmil import persistence
 from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
 from gmil.video.features import times_of
-from gmil.video.looks import weigh_looks
+from gmil.video.looks import Look, LookWeights, count_topics, fit_looks, weigh_looks
 from gmil.video.timeline import Segment, segments, stretch_scores
-from gmil.video.topics import TOPICS, Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -67,30 +64,21 @@ class EventDetectors:
     Attributes
     ----------
     events : list of str
-    models : list of estimators
-        One for every event, or a single one that knows them all.
+    looks : list of Look
+        At the features as they are and, where these are words, at topics of them.
     vocabulary : Vocabulary or None
         None where the features come from elsewhere.
     stretch : float
         Seconds of video that are judged together on a time line.
-    shifts : list of float
-        What is added to the decisions about every event.
-    topics : Topics or None
-        What makes topics of the words of a frame, for a second look at every video.
-    topic_models : list of estimators
-        Like ``models``, for topics.
-    look_weights : array of shape (n_looks, n_events) or None
-        What the log-odds from words, and from topics where there are any, count for every event; None is their mean.
+    weights : LookWeights
+        What makes one decision of those of all looks.
     """
 
     events: list[str]
-    models: list[Any]
-    vocabulary: Vocabulary | None = None
-    stretch: float = STRETCH
-    shifts: list[float] = field(default_factory=list)
-    topics: Topics | None = None
-    topic_models: list[Any] = field(default_factory=list)
-    look_weights: Floats | None = None
+    looks: list[Look]
+    vocabulary: Vocabulary | None
+    stretch: float
+    weights: LookWeights
 
     @classmethod
     def fit(
@@ -103,7 +91,7 @@ class EventDetectors:
         vocabulary: Vocabulary | None = None,
         stretch: float = STRETCH,
         balanced: bool = False,
-        topics: int | None = None,
+        topics: int | Sequence[int] | None = None,
     ) -> EventDetectors:
         """Train detectors.
 
@@ -121,11 +109,11 @@ class EventDetectors:
             Decide as if every event happened in half of the videos: rare events are found more often, at the price of
             more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
             videos are subtracted.
-        topics : int, optional
-            Words are condensed into so many topics for a second look at every video, and both looks are added up with
-            weights that predict best the training videos that were left out; 0 is no second look. For `WeightedGMIL`,
-            whose decisions are log-odds. None is 50 where there is a vocabulary, and 0 for features from elsewhere and
-            for other estimators.
+        topics : int or sequence of int, optional
+            Words are condensed into so many topics for one more look at every video, for each number, and all looks
+            are added up with weights that predict best the training videos that were left out; 0 is words alone. For
+            `WeightedGMIL`, whose decisions are log-odds. None is 25, 50 and 100 where there is a vocabulary, and 0 for
+            features from elsewhere and for other estimators.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
@@ -134,16 +122,11 @@ class EventDetectors:
         if not stretch >= 0:
             msg = f"stretch must be a number of seconds, 0 or more, got {stretch}."
             raise VideoError(msg)
-        n_topics = count_topics(topics, estimator, words=vocabulary is not None)
-        shifts = _rarity(y) if balanced else np.zeros(np.shape(y)[1])
-        if not n_topics:
-            return cls(list(events), _fit(estimator, bags, y), vocabulary, stretch, shifts.tolist())
-        found = learn_topics(bags, n_topics)
-        looks = _fit_alike(estimator, [bags, found.of(bags)], y)
-        weights = [compute_sample_weight(estimator.get_params()["class_weight"], column) for column in np.asarray(y).T]
-        weighed = weigh_looks([_left_out(models) for models in looks], y, np.column_stack(weights))
-        shifts = shifts + weighed.shifts
-        return cls(list(events), looks[0], vocabulary, stretch, shifts.tolist(), found, looks[1], weighed.weights)
+        looks = fit_looks(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None))
+        weights = weigh_looks(looks, y)
+        if balanced:
+            weights = weights._replace(shifts=weights.shifts + _rarity(y))
+        return cls(list(events), looks, vocabulary, stretch, weights)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -152,11 +135,8 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        looks = [_decisions(self.models, bags)]
-        if self.topics is not None:
-            looks.append(_decisions(self.topic_models, self.topics.of(bags)))
-        weights = np.full((len(looks), 1), 1 / len(looks)) if self.look_weights is None else self.look_weights
-        return sum(weight * look for weight, look in zip(weights, looks, strict=True)) + np.asarray(self.shifts)
+        votes = np.stack([look.decide(bags) for look in self.looks])
+        return np.asarray(np.einsum("lbe,le->be", votes, self.weights.weights) + self.weights.shifts)
 
     def probabilities(self, bags: Bags) -> Floats:
         """Return how sure it is that every video shows every event, (n_bags, n_events).
@@ -167,11 +147,12 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        if isinstance(self.models[0], WeightedGMIL):  # its decisions are log-odds
+        models = self.looks[0].models
+        if isinstance(models[0], WeightedGMIL):  # its decisions are log-odds
             return np.asarray(expit(self.decide(bags)))
         columns = [
             model.predict_proba(bags)[:, 1] if hasattr(model, "predict_proba") else expit(model.decision_function(bags))
-            for model in self.models
+            for model in models
         ]
         return np.column_stack(columns)
 
@@ -183,10 +164,11 @@ class EventDetectors:
         bags : Bags
             From `gmil.video.read_features`, with the time of every frame.
         """
-        if bags.n_features != self.models[0].n_features_in_:
+        expected = self.looks[0].models[0].n_features_in_
+        if bags.n_features != expected:
             msg = (
-                f"The detectors were trained on {self.models[0].n_features_in_} features per frame, but these videos "
-                f"have {bags.n_features}. Use the features that they were trained on."
+                f"The detectors were trained on {expected} features per frame, but these videos have "
+                f"{bags.n_features}. Use the features that they were trained on."
             )
             raise VideoError(msg)
         decisions, probabilities = self.decide(bags), self.probabilities(bags)
@@ -219,11 +201,15 @@ class EventDetectors:
         ----------
         path : path
         """
-        vocabulary = None if self.vocabulary is None else self.vocabulary.as_parts()
-        topics = None if self.topics is None else self.topics.as_parts()
-        names = ("events", "models", "stretch", "shifts", "topic_models", "look_weights")
-        parts = {name: getattr(self, name) for name in names}
-        persistence.save_parts({"kind": KIND, **parts, "vocabulary": vocabulary, "topics": topics}, path)
+        parts = {
+            "kind": KIND,
+            "events": self.events,
+            "looks": [look.as_parts() for look in self.looks],
+            "vocabulary": None if self.vocabulary is None else self.vocabulary.as_parts(),
+            "stretch": self.stretch,
+            "weights": self.weights._asdict(),
+        }
+        persistence.save_parts(parts, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
@@ -235,30 +221,14 @@ class EventDetectors:
         """
         parts = persistence.load_parts(path, KIND)
         with persistence.clear_damage(path):
-            words, topics = parts["vocabulary"], parts.get("topics")  # older files have no topics
+            words = parts["vocabulary"]
             return cls(
                 parts["events"],
-                parts["models"],
+                [Look.from_parts(look) for look in parts["looks"]],
                 None if words is None else Vocabulary.from_parts(words),
                 parts["stretch"],
-                parts["shifts"],
-                None if topics is None else Topics.from_parts(topics),
-                parts.get("topic_models", []),
-                parts.get("look_weights"),
+                LookWeights(**parts["weights"]),
             )
-
-
-def count_topics(asked: int | None, estimator: BaseEstimator, *, words: bool) -> int:
-    """Return the number of topics for the second look: what is asked for, or what fits."""
-    if asked is None:
-        return TOPICS if words and isinstance(estimator, WeightedGMIL) else 0
-    if asked < 0:
-        msg = f"topics must be a number of topics, or 0 for no second look, got {asked}."
-        raise VideoError(msg)
-    if asked and not isinstance(estimator, WeightedGMIL):
-        msg = f"topics are for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
-        raise VideoError(msg)
-    return asked
 
 
 def _rarity(y: Integers) -> Floats:
@@ -266,25 +236,3 @@ def _rarity(y: Integers) -> Floats:
     shares = np.asarray(y).mean(axis=0)
     known = (shares > 0) & (shares < 1)
     return -logit(np.where(known, shares, 0.5))
-
-
-def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
-    """Return one model for every event, or a single one that knows them all."""
-    if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and np.shape(y)[1] > 1:
-        return [clone(estimator).fit(bags, y)]
-    return [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
-
-
-def _fit_alike(estimator: BaseEstimator, looks: list[Bags], y: Integers) -> list[list[Any]]:
-    """Return the models of every look at the same videos, all with one seed: they leave out the same videos."""
-    if estimator.get_params()["random_state"] is None:
-        estimator = clone(estimator).set_params(random_state=int(np.random.default_rng().integers(2**31)))
-    return [_fit(estimator, bags, y) for bags in looks]
-
-
-def _left_out(models: list[Any]) -> Floats:
-    return np.column_stack([model.left_out_decisions_ for model in models])
-
-
-def _decisions(models: list[Any], bags: Bags) -> Floats:
-    return np.column_stack([np.asarray(model.decision_function(bags)) for model in models])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats
 
-TOPICS = 50
-"""The number of topics into which words are condensed where nothing else is asked for."""
+TOPICS = (25, 50, 100)
+"""The numbers of topics into which words are condensed where nothing else is asked for."""
 _MOST_FRAMES = 20_000  # from which topics are learned
 _FRAMES_AT_ONCE = 8192
 _LEAST_VARIANCE = 1e-6  # of that of the first direction; what varies less is rounding
