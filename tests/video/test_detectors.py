@@ -7,7 +7,7 @@ import pytest
 
 import gmil
 from gmil.errors import VideoError
-from gmil.video import EventDetectors, cross_validate_events
+from gmil.video import EventDetectors, cross_validate_events, detect
 from gmil.video.labels import LabelledVideos
 
 
@@ -34,6 +34,16 @@ def test_a_time_line_goes_by_time_whatever_the_order_of_rows(videos):
     for one, other in zip(straight, mixed, strict=True):
         assert one.times.tolist() == other.times.tolist() == times.tolist()
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-5)
+
+
+def test_features_belong_to_one_video_only(videos, tmp_path):
+    detectors = EventDetectors.fit(videos.bags, videos.y, videos.events)
+    for name in ("x", "z"):
+        np.save(tmp_path / f"{name}.npy", videos.bags[0])
+    paths = [tmp_path / "a" / "x.mp4", tmp_path / "b" / "x.mp4", tmp_path / "b" / "z.mp4"]
+    found, failures = detect(detectors, paths, features=tmp_path, rate=25)
+    assert [detection.video for detection in found] == ["b/z.mp4"]
+    assert sorted(failures) == ["a/x.mp4", "b/x.mp4"]
 
 
 @pytest.mark.filterwarnings("error")

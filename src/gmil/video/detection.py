@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import tempfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,9 +136,11 @@ def _given_features(
 ) -> tuple[dict[str, Bags], dict[str, str]]:
     bags = read_features(features, rate=rate)
     known = {str(name): i for i, name in enumerate(bags.bag_ids)}  # type: ignore[arg-type]
+    shared = Counter(short for path in named.values() for short in {path.name, path.stem})
     found, failures = {}, {}
     for name, path in named.items():
-        at = next((known[short] for short in (name, path.name, path.stem) if short in known), None)
+        shorts = [short for short in (path.name, path.stem) if shared[short] == 1]  # features belong to one video only
+        at = next((known[short] for short in (name, *shorts) if short in known), None)
         if at is None:
             failures[name] = f"{path} has no features in {features}, which knows {listed(sorted(known), most=3)}."
             continue
