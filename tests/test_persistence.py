@@ -421,6 +421,7 @@ def test_a_newer_format_asks_for_a_newer_gmil(path):
         (model_document(params={"epsilon": {"skops": "none"}}), "damaged: KeyError"),
         (model_document(fitted={"classes_": {"pairs": [[{"list": []}, 1]]}}), "damaged: TypeError"),
         ({"version": 1}, "damaged: KeyError"),
+        ({"version": 1, "parts": [1]}, "damaged: AttributeError"),
         ({"version": "1"}, "names no format version"),
         ({}, "names no format version"),
         ([1, 2], "not a gmil model, or it is damaged"),

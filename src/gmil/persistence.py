@@ -210,10 +210,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         The model, as it was saved.
     """
     document, tensors = _read(path)
-    if "parts" in document and "model" not in document:
-        msg = f"{path} holds a {document['parts'].get('kind')}, and not one model."
-        raise ModelFileError(msg)
     with clear_damage(path):
+        if "parts" in document and "model" not in document:
+            msg = f"{path} holds a {document['parts'].get('kind')}, and not one model."
+            raise ModelFileError(msg)
         return _decode_model(document["model"], tensors)
 
 
