@@ -47,6 +47,11 @@ def test_figures_are_those_of_scikit_learn(folder, summary):
     assert row["cells"]["E002"]["recall"] == pytest.approx(recall)
 
 
+def test_no_repeats_are_refused(tmp_path):
+    with pytest.raises(gmil.BagValidationError, match="repeats must be at least 1, got 0"):
+        table3.measure_table3([], output=tmp_path, repeats=0)
+
+
 def test_every_row_is_there_with_the_constant_beside_it(summary):
     found = [(row["dataset"], row["method"]) for row in summary["rows"]]
     assert found[:4] == [("med11", m) for m in ("gmil", "weighted-gmil", "mi-svm-witness", "constant")]

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.model_selection import PredefinedSplit
 
 from gmil.cv_result import CVResult
+from gmil.errors import BagValidationError
 from gmil.experiments import environment
 from gmil.experiments.events import LABELS, MED11, UCF, Videos, methods, why_not_in_memory
 from gmil.experiments.fingerprints import canonical_json, code_fingerprint
@@ -58,6 +59,9 @@ def measure_table3(
     progress : callable, optional
         Called with a sentence before every method.
     """
+    if repeats < 1:
+        msg = f"repeats must be at least 1, got {repeats}."
+        raise BagValidationError(msg)
     folder = Path(output) / "table3"
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
