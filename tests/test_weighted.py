@@ -12,7 +12,7 @@ import gmil
 from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.classifiers.weighted.instances import features_without
 from gmil.classifiers.weighted.model import fit_candidate, refit_on_points, similarity
-from gmil.classifiers.weighted.ridge import PENALTIES, calibrate, center_kernel, center_rows, fit_ridge, stack
+from gmil.classifiers.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
 from gmil.classifiers.weighted.views import bag_features
 from gmil.engine import resolve
 from gmil.scaling import rank_scaling
@@ -65,6 +65,12 @@ def test_what_is_left_out_in_closed_form_is_what_refitting_predicts(seed, groupe
             np.testing.assert_allclose(fit.left_out[held_out, target], refit(held_out)[:, target], atol=1e-6)
     errors = (weights / weights.sum()) @ (targets - fit.left_out) ** 2
     np.testing.assert_allclose(fit.errors, errors, rtol=1e-9)
+
+
+def center_rows(rows, centering, weights):
+    """Return kernels between new bags and training bags, (n_new, n_train), centred as the training kernel was."""
+    own_means = rows @ (weights / weights.sum())
+    return (rows - own_means[:, None] - centering.means + centering.grand_mean) / centering.trace
 
 
 @settings(max_examples=25, deadline=None)

@@ -49,12 +49,6 @@ def center_kernel(kernel: Floats, weights: Floats) -> tuple[Floats, Centering]:
     return (centred / centering.trace).astype(kernel.dtype, copy=False), centering
 
 
-def center_rows(rows: Floats, centering: Centering, weights: Floats) -> Floats:
-    """Return kernels between new bags and training bags, (n_new, n_train), centred as the training kernel was."""
-    own_means = rows @ (weights / weights.sum())
-    return (rows - own_means[:, None] - centering.means + centering.grand_mean) / centering.trace
-
-
 def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers | None = None) -> RidgeFit:
     """Fit all targets at every penalty and keep, for each, the penalty with the least error on what was left out.
 
