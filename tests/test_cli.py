@@ -397,3 +397,28 @@ def test_several_labels_are_predicted_in_a_column_each(run, tmp_path):
     rows = list(csv.DictReader(io.StringIO(run("predict", tmp_path / "m.gmil", tmp_path / "d.csv").stdout)))
     predicted = [[int(row[f"prediction_{i}"]) for i in range(3)] for row in rows]
     np.testing.assert_array_equal(predicted, model.predict(bags))
+
+
+def test_no_number_is_cut_off_on_a_narrow_terminal(monkeypatch, capsys):
+    from gmil.cli import console
+
+    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    names = ["data set", "method", "accuracy", "95 % interval", "balanced", "seconds"]
+    row = ["frames.parquet", "weighted-gmil", "91.0 ± 1.2", "85.0 - 97.0", "90.9", "1.24"]
+    for rows in ([row], [row, row]):
+        console.print_table(names, rows)
+        shown = capsys.readouterr().out
+        assert "…" not in shown
+        assert all(word in shown for word in [*names, *row])
+
+
+def test_a_folder_without_labels_says_where_they_belong(run, tmp_path):
+    for i in range(4):
+        np.save(tmp_path / f"{i}.npy", np.ones((2, 3)) * i)
+    assert "Put them into labels.csv in that folder" in run("cv", tmp_path).stderr
+
+
+def test_streaming_of_what_cannot_be_streamed_names_the_option(run, tmp_path):
+    gmil.write(tmp_path / "b.csv", gmil.Bags(np.eye(2), [0, 1, 2]), [0, 1])
+    assert "Convert it, or leave out --stream." in run("cv", tmp_path / "b.csv", "--stream").stderr

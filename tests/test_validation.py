@@ -164,7 +164,7 @@ def test_features_that_are_too_many_or_missing_are_named():
     estimator = Fitted()
     check_bags(Bags(np.eye(2), [0, 2], None, ("a", "b")), estimator=estimator, reset=True)
     wrong = Bags(np.eye(3), [0, 3], None, ("a", "c", "d"))
-    with pytest.raises(BagValidationError, match="as input: 'c', 'd' was not there in fit, and 'b' is missing"):
+    with pytest.raises(BagValidationError, match=r"as input \(not known from fit: 'c', 'd'; missing: 'b'\)"):
         check_bags(wrong, estimator=estimator)
 
 

@@ -148,9 +148,9 @@ def _other_names(bags: Bags | LazyBags, estimator: Any) -> str:
         return ""
     added = [repr(name) for name in found if name not in set(known)]
     absent = [repr(name) for name in known if name not in set(found)]
-    parts = [f"{listed(added)} was not there in fit"] if added else []
-    parts += [f"{listed(absent)} is missing"] if absent else []
-    return f": {', and '.join(parts)}" if parts else ""
+    parts = [f"not known from fit: {listed(added)}"] if added else []
+    parts += [f"missing: {listed(absent)}"] if absent else []
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -21,6 +21,7 @@ _SECONDS_BETWEEN_LINES = 15.0
 _OPTIONS = {
     r"\b(bag|label|features)=(\.\.\.|\[\.\.\.\]\.?)": r"--\1.",
     r"\binfo=\.\.\.": "--group.",
+    r"\b(use|read all into memory with) gmil\.read\.": "leave out --stream.",
     r"\bcv=(?=\d)": "--folds ",
     r"\bcv (?=must be)": "--folds ",
     r"\brandom_state (?=must be)": "--seed ",
@@ -163,10 +164,20 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    if text_columns < len(columns) and console.width < _width(columns, rows):
+        turned = list(zip(columns, *rows, strict=True))
+        if _width(turned[0], turned[1:]) <= console.width:  # better than numbers that are cut off
+            columns, rows = turned[0], turned[1:]
     # As texts: what stands in brackets in a name is no style.
     table = Table(title=None if title is None else Text(title), title_justify="left")
     for i, name in enumerate(columns):
         table.add_column(name, justify="left" if i < text_columns else "right")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console().print(table)
+    console.print(table)
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide a boxed table is where nothing is cut off."""
+    return sum(3 + max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))) + 1

@@ -17,6 +17,7 @@ from gmil.errors import BagValidationError, GmilError, LabelError, listed
 from gmil.experiments.data import groups_of
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
+from gmil.scale.folder import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,6 +184,8 @@ def require_labels(data: LabelledBags) -> LabelledBags:
     """Refuse data without labels."""
     if data.y is None:
         msg = f"{data.name} has no labels. Name the label column with --label."
+        if isinstance(data.bags, LazyBags) and isinstance(data.bags.source, FolderSource):
+            msg = f"{data.name} has no labels. Put them into labels.csv in that folder, with the columns bag and label."
         raise BagValidationError(msg)
     return data
 
