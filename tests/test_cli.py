@@ -276,6 +276,9 @@ def test_settings_are_python_literals_or_strings():
             ["cv", "{mixed}", "--group", "site"],
             "The group 'site' must be one for all instances of a bag, but bag 0 (a) has 1 and 2. Correct it",
         ),
+        (["cv", "{three}", "--method", "dd", "--folds", "2"], "y has 3 classes. Take a --method that knows several."),
+        (["cv", "{gap}", "--folds", "2"], "Every value must be a finite number. Fill or drop them."),
+        (["data", "convert", "{large}", "{out}.parquet"], "too large for float32. Write .csv or .npz, which keep it."),
         (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
         (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),
@@ -312,6 +315,8 @@ def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, 
         (tmp_path / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
     gmil.write(tmp_path / "unlabelled.csv", bags)
     (tmp_path / "mixed.csv").write_text("bag,label,f,site,town\na,0,1,1,A\na,0,2,2,A\nb,1,3,3,\nb,1,4,3,\n")
+    (tmp_path / "gap.csv").write_text("bag,label,f\na,0,1\nb,0,\nc,1,3\nd,1,4\n")
+    (tmp_path / "large.csv").write_text("bag,f\na,1e300\n")
     gmil.write(tmp_path / "three.csv", bags[:6], list("abcabc"))
     names = {
         "bags": path,
@@ -320,6 +325,8 @@ def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, 
         "model": tmp_path / "model.gmil",
         "out": tmp_path / "out",
         "mixed": tmp_path / "mixed.csv",
+        "gap": tmp_path / "gap.csv",
+        "large": tmp_path / "large.csv",
         "three": tmp_path / "three.csv",
         "unlabelled": tmp_path / "unlabelled.csv",
     }
@@ -364,6 +371,24 @@ def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypa
     out, err = capsys.readouterr()
     assert out == ""
     assert err == "work: 5 of 10 done, about 20 s left\n"
+
+
+def test_a_long_fit_and_a_long_check_say_what_they_do(run, bags_file, tmp_path, monkeypatch):
+    from gmil.cli import console
+
+    path, _, _ = bags_file
+    arguments = ["fit", path, "-o", tmp_path / "m.gmil"]
+    assert len(run(*arguments).stderr.splitlines()) == 1
+    monkeypatch.setattr(console, "_QUIET_SECONDS", 0.0)
+    assert "Fitting weighted-gmil on 40 bags, " in run(*arguments).stderr
+    assert "Checking 40 bags, " in run("check", path).stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(bags_file):
+    command = [sys.executable, "-m", "gmil", "check", str(bags_file[0])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
 
 
 def test_a_terminal_gets_a_bar_and_a_boxed_table(monkeypatch, capsys):

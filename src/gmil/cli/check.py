@@ -6,7 +6,7 @@ import json
 
 import click
 
-from gmil.cli.console import clear_errors, print_table
+from gmil.cli.console import announced, clear_errors, print_table
 from gmil.cli.inputs import data_options, group_option, read_data, require_labels
 from gmil.experiments.trust import check_data
 
@@ -35,7 +35,8 @@ def check(
     """
     with clear_errors():
         data = require_labels(read_data(source, bag, label, features, group=group, stream=False))
-        found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
+        with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
+            found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
         if as_json:
             click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
             return

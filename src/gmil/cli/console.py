@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ _OPTIONS = {
     r"\b(bag|label|features)=(\.\.\.|\[\.\.\.\]\.?)": r"--\1.",
     r"\binfo=\.\.\.": "--group.",
     r"\b(use|read all into memory with) gmil\.read\.": "leave out --stream.",
+    r", for example with gmil\.PerInstance\(SimpleImputer\(\)\)": "",
+    r"\bWrite it with dtype='float64'": "Write .csv or .npz, which keep it",
+    r"\bWrap \w+ in OneVsRestClassifier": "Take a --method that knows several",
     r"\bcv=(?=\d)": "--folds ",
     r"\bcv (?=must be)": "--folds ",
     r"\brandom_state (?=must be)": "--seed ",
@@ -48,6 +52,8 @@ def clear_errors() -> Iterator[None]:
         _end(error, WRONG_USE)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         _end(f"{error.filename}: {error.strerror}." if error.filename else error, WRONG_USE)
+    except BrokenPipeError:
+        raise  # who reads has seen enough, as head does; click ends quietly
     except (OSError, MemoryError) as error:
         _end(error, FAILED)
     except KeyboardInterrupt:
@@ -69,6 +75,18 @@ def in_options(message: str) -> str:
     for argument, option in _OPTIONS.items():
         message = re.sub(argument, option, message)
     return message
+
+
+@contextlib.contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say what is being done where it takes longer than two seconds, and nobody can tell how far it is."""
+    timer = threading.Timer(_QUIET_SECONDS, say, [f"{what} ..."])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class Progress:

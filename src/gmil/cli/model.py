@@ -12,7 +12,7 @@ import numpy as np
 
 from gmil import persistence
 from gmil.bags import Bags
-from gmil.cli.console import StreamProgress, clear_errors, say
+from gmil.cli.console import StreamProgress, announced, clear_errors, say
 from gmil.cli.inputs import (
     choose_method,
     cluster,
@@ -75,10 +75,11 @@ def fit(
         start = paper_parameters(labelled.name, paper)
         estimator = seeded(make_estimator(chosen, settings, positive, labelled.y, start), settings, seed)
         labelled = for_method(estimator, labelled, client)
-        with reading(labelled) as bags:
+        size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
+        with announced(f"Fitting {chosen} on {size}"), reading(labelled) as bags:
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         persistence.save(estimator, output)
-        say(f"{output}: {chosen} fitted on {len(labelled.bags)} bags, {labelled.bags.n_instances} instances.")
+        say(f"{output}: {chosen} fitted on {size}.")
 
 
 @click.command()
