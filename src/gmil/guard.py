@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_OF_A_MESSAGE = 200
+_TEXTS = ("CSV", "C4.5 data", "ARFF")
 _BEST_COMPRESSION = 1100  # deflate cannot do better than about 1032 to 1
 
 
@@ -24,11 +25,18 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
     except GmilError:
         raise
     except Exception as error:  # parsers raise nearly anything over nearly arbitrary bytes
+        if kind in _TEXTS and (isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error)):
+            raise not_utf8(path, error) from error
         msg = (
             f"{path} cannot be read as {kind}: {first_line(error)}. The file is damaged or of another "
             "kind; write or download it again."
         )
         raise FormatError(msg) from error
+
+
+def not_utf8(path: Path, error: Exception) -> FormatError:
+    """Return what to say of a text in the encoding of another time or place."""
+    return FormatError(f"{path} is no UTF-8 text: {first_line(error)}. Save it as UTF-8.")
 
 
 def first_line(error: BaseException) -> str:

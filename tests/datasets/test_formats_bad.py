@@ -213,6 +213,14 @@ def test_csv(text, match, tmp_path):
         read(tmp_path / "bags.csv")
 
 
+@pytest.mark.parametrize("n_rows", [1, 20_000])
+def test_a_text_of_another_encoding_is_told(tmp_path, n_rows):
+    rows = "a,no,1\n" * n_rows
+    (tmp_path / "bags.csv").write_text(f"bag,label,f\n{rows}b,ou\xe9,2\n", encoding="latin-1")
+    with pytest.raises(FormatError, match="Save it as UTF-8"):
+        read(tmp_path / "bags.csv")
+
+
 def test_csv_named_feature_that_is_text(tmp_path):
     (tmp_path / "bags.csv").write_text("bag,f\na,x\nb,y\n")
     with pytest.raises(FormatError, match=r"line 2: the column 'f' holds 'x' where a number"):

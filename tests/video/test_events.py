@@ -335,6 +335,8 @@ def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
     long = read_event_labels(tmp_path / "long.csv")
     assert wide.events == long.events == ["fall", "jump"]
     assert wide.of_video == long.of_video == {"v0": {"jump"}, "v1": set(), "v2": {"jump", "fall"}}
+    (tmp_path / "semicolons.csv").write_text("video;jump;fall\nv0;1;0\nv1;0;\nv2;1;1\n")
+    assert read_event_labels(tmp_path / "semicolons.csv") == wide
     data = match_labels(read_features(folder / "frames.parquet"), wide)
     assert data.y.tolist() == [[0, 1], [0, 0], [1, 1]]
     assert data.notes[0].startswith("5 videos have no label and are left out: v3.webm")
@@ -344,6 +346,8 @@ def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
     ("text", "message"),
     [
         ("", "has no rows"),
+        ("video,event,start,end\na,jump,2,1.5\n", r"Line 2 of .*: the event starts at 2 and ends at 1\.5"),
+        ("video,event\n\xe9,jump\n", r"is no UTF-8 text: .* byte 0xe9 .* Save it as UTF-8"),
         ("clip,event\na,b\n", "has no column 'video'"),
         ("video,jump\na,maybe\n", "Line 2 .* has 'maybe' for 'jump'"),
         ("video,event\na,\n", "names no event"),
@@ -352,7 +356,7 @@ def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
     ],
 )
 def test_bad_labels_are_one_clear_sentence(tmp_path, text, message):
-    (tmp_path / "labels.csv").write_text(text)
+    (tmp_path / "labels.csv").write_text(text, encoding="latin-1")
     with pytest.raises(FormatError, match=message):
         read_event_labels(tmp_path / "labels.csv")
 

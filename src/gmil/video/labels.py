@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gmil.datasets.formats.delimited import delimiter_in
 from gmil.errors import FormatError, MissingFileError, VideoError, listed
+from gmil.guard import not_utf8
 
 if TYPE_CHECKING:
     import os
@@ -70,6 +72,9 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
         labels.of_video.setdefault(name, set()).update(found)
         if event is not None and row.get("start", "").strip() and row.get("end", "").strip():
             span = _seconds(row["start"], number, path), _seconds(row["end"], number, path)
+            if span[0] > span[1]:
+                msg = f"Line {number} of {path}: the event starts at {span[0]:g} and ends at {span[1]:g}. Correct it."
+                raise FormatError(msg)
             for one in found:
                 labels.spans.setdefault((name, one), []).append(span)
     if event is not None:
@@ -83,11 +88,16 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
 def _rows(path: Path) -> list[dict[str, str]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = [{key: value or "" for key, value in row.items() if key} for row in csv.DictReader(file)]
+            delimiter = delimiter_in(file.readline())
+            file.seek(0)
+            table = csv.DictReader(file, delimiter=delimiter)
+            rows = [{key: value or "" for key, value in row.items() if key} for row in table]
     except FileNotFoundError as error:
         msg = f"{path} does not exist. Check the name of the labels."
         raise MissingFileError(msg) from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
+    except csv.Error as error:
         msg = f"{path} cannot be read as CSV: {error}. Save it as text with commas."
         raise FormatError(msg) from error
     if not rows:

@@ -133,7 +133,11 @@ def delimiter_of(path: Path) -> str:
     if path.suffix.lower() == ".tsv":
         return "\t"
     with parsing(path, "CSV"), path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
+        return delimiter_in(file.readline())
+
+
+def delimiter_in(header: str) -> str:
+    """Return what separates the names in a first line."""
     return next((sign for sign in ",;\t" if sign in header), ",")
 
 
