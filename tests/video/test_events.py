@@ -199,6 +199,13 @@ def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
     assert 0 <= event["segments"][0]["start"] < event["segments"][0]["end"] <= 0.8
 
 
+def test_a_stretch_that_lasts_less_than_nothing_is_refused(folder, tmp_path):
+    arguments = ["train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", tmp_path / "m.gmil"]
+    result = run(*arguments, "--stretch", -1)
+    assert result.exit_code == 2
+    assert "stretch must be a number of seconds of at least 0, got -1.0." in result.stderr
+
+
 def test_detectors_are_what_was_saved(folder, tmp_path):
     data = match_labels(read_features(folder / "frames.parquet"), read_event_labels(folder / "labels.csv"))
     two = np.column_stack([data.y[:, 0], 1 - data.y[:, 0]])
