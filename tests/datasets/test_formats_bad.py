@@ -205,6 +205,8 @@ def test_lists_of_other_lengths():
         ),
         ("bag,label,f\na,1,1\na,,2\n", r"label of bag .* is missing \(row 1;"),
         ("who,f\na,1\n", r"No bag column was found"),
+        ("bag;f;g\na;1;2\nb;1,5;3\n", r"line 3: the column 'f' holds '1,5', a number with a decimal comma"),
+        ("bag;f;g\na;-0,5;2\nb;1,5e-3;3\n", r"line 2: the column 'f' holds '-0,5', a number with a decimal comma"),
     ],
 )
 def test_csv(text, match, tmp_path):

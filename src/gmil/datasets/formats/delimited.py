@@ -108,6 +108,12 @@ def numbers_only(
 
 def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int) -> None:
     slips = [row for row, text in enumerate(texts) if not _is_number(text)]
+    if slips and all(_is_number(text.replace(",", ".")) for text in texts if text is not None):
+        msg = (
+            f"{path}, line {slips[0] + first_line}: the column {name!r} holds {texts[slips[0]]!r}, a number with a "
+            "decimal comma. Write points, or leave the column out and name the others with features=[...]."
+        )
+        raise FormatError(msg)
     if slips and (must_be or len(slips) < len(texts) / 2):
         row = slips[0]
         msg = (
