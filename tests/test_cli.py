@@ -373,6 +373,31 @@ def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypa
     assert err == "work: 5 of 10 done, about 20 s left\n"
 
 
+def test_what_is_read_is_not_written_over(run, bags_file, tmp_path):
+    path, _, _ = bags_file
+    model = tmp_path / "m.csv"
+    run("fit", path, "-o", model)
+    before = path.read_bytes(), model.read_bytes()
+    for arguments in (
+        ["fit", path, "-o", path],
+        ["predict", model, path, "-o", path],
+        ["predict", model, path, "-o", model],
+        ["data", "convert", path, tmp_path / "." / path.name],
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "cannot be written: it is what is read. Name another file." in result.stderr
+    assert (path.read_bytes(), model.read_bytes()) == before
+
+
+def test_every_option_has_a_help_text():
+    commands = [main]
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        assert command.help
+        assert [p.opts for p in command.params if p.param_type_name == "option" and not p.help] == []
+
+
 def test_a_long_fit_and_a_long_check_say_what_they_do(run, bags_file, tmp_path, monkeypatch):
     from gmil.cli import console
 

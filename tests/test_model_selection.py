@@ -59,6 +59,13 @@ def test_numbers_and_groups_that_make_no_folds(arguments, message):
         cross_validate(GMIL(5), bags, y, cv=4, **arguments)
 
 
+def test_many_classes_of_whole_numbers_are_no_matter_for_a_warning(recwarn):
+    bags = Bags(np.eye(12), np.arange(13))
+    with pytest.raises(BagValidationError, match="too many folds"):
+        cross_validate(GMIL(5), bags, np.arange(12), cv=3)
+    assert not recwarn.list
+
+
 def test_a_result_shows_itself_in_a_line():
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     one = cross_validate(GMIL(5), bags, y, cv=4, repeats=2)

@@ -45,9 +45,12 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def refuse_target(target: str | os.PathLike[str]) -> None:
-    """Refuse a target that cannot be a file: better before hours of work than after them."""
+def refuse_target(target: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
+    """Refuse a target that cannot be a file, or is one that is read: better before hours of work than after them."""
     target = Path(target)
+    if target.exists() and any(Path(source).exists() and target.samefile(source) for source in sources):
+        msg = f"{target} cannot be written: it is what is read. Name another file."
+        raise FileAccessError(msg)
     if not target.parent.is_dir():
         msg = f"{target} cannot be written: there is no folder {target.parent}. Create it first."
         raise MissingFileError(msg)

@@ -28,6 +28,7 @@ from gmil.folds import (
     training_folds_are_complete,
 )
 from gmil.scale import LazyBags
+from gmil.tables import missing_entries
 from gmil.validation import check_bags, check_label_count, check_lazy_bags, refuse_fractions
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def cross_validate(
     y = np.asarray(y)
     y = y if is_indicator(y) else column_or_1d(y, warn=True)
     check_label_count(len(y), bags)
-    if y.ndim == 1 and np.isfinite(y if y.dtype.kind == "f" else 0).all():
+    if y.ndim == 1 and not missing_entries(y).any():  # estimators tell which label is missing
         refuse_fractions(y)
     groups = None if groups is None else np.asarray(groups)
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])

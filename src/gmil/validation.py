@@ -174,6 +174,7 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
         msg = "The labels in y must all be of one kind, strings or numbers, got a mixture. Turn them into strings."
         raise BagValidationError(msg) from None
     refuse_fractions(labels)
+    check_classification_targets(labels)
     if len(classes) < 2:
         msg = (
             f"y holds one class only, {classes.tolist()[0]!r}, but {owner} needs bags of at least 2 classes. "
@@ -185,17 +186,13 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
 
 def refuse_fractions(labels: NDArray[Any]) -> None:
     """Refuse labels that are measurements and not classes."""
-    try:
-        check_classification_targets(labels)
-    except ValueError as error:
-        if labels.dtype.kind != "f":
-            raise
+    if labels.dtype.kind == "f" and (labels != np.rint(labels)).any():
         fraction = labels[labels != np.rint(labels)][0].item()
         msg = (
             f"Unknown label type: y must name classes, by strings or whole numbers, got fractions such as "
             f"{fraction!r}. Turn them into classes first."
         )
-        raise BagValidationError(msg) from error
+        raise BagValidationError(msg)
 
 
 def check_label_count(n_labels: int, bags: Bags | LazyBags) -> None:

@@ -12,6 +12,7 @@ from gmil import datasets
 from gmil.cli.console import Progress, clear_errors, print_table, say
 from gmil.cli.inputs import LabelledBags, data_options, read_data
 from gmil.errors import listed
+from gmil.files import refuse_target
 
 
 @click.group()
@@ -105,6 +106,7 @@ def make(kind: str, output: str, bags: int, instances: int, features: int, event
 def convert(source: str, target: str, bag: str | None, label: str | None, features: str | None) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
     with clear_errors():
+        refuse_target(target, source)
         found = read_data(source, bag, label, features, stream=False)
         datasets.write(target, found.bags, found.y)
         say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

@@ -68,7 +68,7 @@ def fit(
     from gmil.cli.cv import paper_parameters
 
     with clear_errors(), cluster(dask) as client:
-        refuse_target(output)
+        refuse_target(output, data)
         streamed = stream or bool(dask) or None
         labelled = require_labels(read_data(data, bag, label, features, group=group, stream=streamed))
         chosen = choose_method(method, paper)
@@ -102,7 +102,7 @@ def predict(
 ) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag."""
     with clear_errors(), cluster(dask) as client:
-        _check_output(output)
+        _check_output(output, model, data)
         estimator = persistence.load(model)
         found = read_data(data, bag, label, features, stream=stream or bool(dask) or None, needs_labels=False)
         with reading(for_method(estimator, found, client)) as bags:
@@ -121,13 +121,13 @@ def reading(data: LabelledBags) -> Iterator[Any]:
         yield data.bags.watched(progress)
 
 
-def _check_output(output: str | None) -> None:
+def _check_output(output: str | None, *sources: str) -> None:
     if output is None:
         return
     if Path(output).suffix.lower() not in (".csv", ".parquet"):
         msg = f"The output must be a .csv or .parquet file, got {output!r}."
         raise BagValidationError(msg)
-    refuse_target(output)
+    refuse_target(output, *sources)
 
 
 def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:

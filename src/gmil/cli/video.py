@@ -76,7 +76,13 @@ def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--vocabulary", metavar="FILE", help="Words to use again, as index wrote them beside its output.")
 @click.option("--words", default=1000, show_default=True, help="Size of the vocabulary.")
 @click.option("--descriptor", multiple=True, metavar="NAME=VALUE", help="A setting of HOG3D, such as half=True.")
-@click.option("--assignment", type=click.Choice(["hard", "soft"]), default="hard", show_default=True)
+@click.option(
+    "--assignment",
+    type=click.Choice(["hard", "soft"]),
+    default="hard",
+    show_default=True,
+    help="Count a descriptor for its nearest word, or share it among four.",
+)
 @click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
 @click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
 @click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
@@ -143,8 +149,8 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
     from gmil.video.events import STRETCH
 
     with clear_errors():
-        refuse_target(output)
         features = _one_source(options["features"], options["other"])
+        refuse_target(output, features, options["labels"])
         data = _labelled(features, options["labels"])
         estimator = _estimator(options["method"], options["settings"], seed)
         detectors = EventDetectors.fit(
@@ -274,7 +280,7 @@ def detect(
 
     with clear_errors():
         if html is not None:
-            refuse_target(html)
+            refuse_target(html, model, *videos)
         detectors = EventDetectors.load(model)
         with Progress("Looking at videos") as progress:
             found, failures = look(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
