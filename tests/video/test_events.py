@@ -203,7 +203,7 @@ def test_a_stretch_that_lasts_less_than_nothing_is_refused(folder, tmp_path):
     arguments = ["train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", tmp_path / "m.gmil"]
     result = run(*arguments, "--stretch", -1)
     assert result.exit_code == 2
-    assert "stretch must be a number of seconds of at least 0, got -1.0." in result.stderr
+    assert "stretch must be a number of seconds, 0 or more, got -1.0." in result.stderr
 
 
 def test_detectors_are_what_was_saved(folder, tmp_path):

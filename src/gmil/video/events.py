@@ -115,9 +115,6 @@ class EventDetectors:
             `WeightedGMIL`, whose decisions are log-odds. None is 25, 50 and 100 where there is a vocabulary, and 0 for
             features from elsewhere and for other estimators.
         """
-        if not stretch >= 0:
-            msg = f"stretch must be a number of seconds of at least 0, got {stretch}."
-            raise VideoError(msg)
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
