@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
+from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
 from gmil.errors import VideoError
 
@@ -99,8 +100,9 @@ def learn_topics(bags: Bags, n_topics: int, *, seed: int = 0) -> Topics:
     rows = np.sqrt(frames, dtype=np.float64) * weights
     center = rows.mean(axis=0)
     rows -= center
-    directions = _varied_directions(rows, min(n_topics, len(bags)))
-    directions = directions @ _independent(rows @ directions, seed)
+    with one_blas_thread():  # hundreds of products too small to be shared: on busy cores threads wait ten times as long
+        directions = _varied_directions(rows, min(n_topics, len(bags)))
+        directions = directions @ _independent(rows @ directions, seed)
     return Topics(weights, center.astype(np.float32), directions.astype(np.float32))
 
 
