@@ -324,6 +324,24 @@ def test_the_interval_is_a_bootstrap_over_bags():
     assert metrics.bootstrap_interval(rates) == metrics.bootstrap_interval(rates)
 
 
+def test_the_interval_of_groups_is_a_bootstrap_over_groups(data):
+    rates = np.array([1.0, 1.0, 0.0, 0.5] * 25)
+    assert metrics.bootstrap_interval(rates, np.arange(100)) == metrics.bootstrap_interval(rates)
+    # Four bags that are always right or wrong together are worth one.
+    together = metrics.bootstrap_interval(np.repeat(rates, 4), np.repeat(np.arange(100), 4))
+    assert together == pytest.approx(metrics.bootstrap_interval(rates))
+    # By hand: of two groups with 1 and 3 bags, drawn twice, the mean is 1, (1 + 0) / 4 or 0.
+    uneven = metrics.bootstrap_interval(np.array([1.0, 0, 0, 0]), np.array(["a", "b", "b", "b"]), level=0.4)
+    assert uneven == (0.25, 0.25)
+    bags, y = data
+    groups = np.arange(60) // 6
+    for estimator in (GMIL(5), FoldByFold(5)):
+        found = cross_validate(estimator, bags, y, cv=3, groups=groups)
+        expected = metrics.bootstrap_interval(found.correct[0].mean(axis=0), groups)
+        assert found.accuracy_interval() == expected
+        assert expected != metrics.bootstrap_interval(found.correct[0].mean(axis=0))
+
+
 # ------------------------------------------------------------------ all folds at once
 
 

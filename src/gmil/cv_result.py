@@ -40,6 +40,8 @@ class CVResult:
         The parameters of every setting that differ from the estimator given.
     positive_label : label or None
         The positive class of two.
+    groups : array of shape (n_bags,) or None
+        Which bags belong together.
     """
 
     y: NDArray[Any]
@@ -50,6 +52,7 @@ class CVResult:
     predict_seconds: Floats
     params: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     positive_label: Any = None
+    groups: NDArray[Any] | None = None
 
     def __repr__(self) -> str:
         """Return a line with what was asked and the accuracy: the arrays would fill pages."""
@@ -103,20 +106,22 @@ class CVResult:
         return _plain(self.fold_accuracies().mean(axis=2).std(axis=1))
 
     def accuracy_interval(self, level: float = 0.95, n_resamples: int = 2000, random_state: int = 0) -> Any:
-        """Return the interval of the accuracy by bootstrap over bags, (low, high) for every setting.
+        """Return the interval of the accuracy by bootstrap, (low, high) for every setting.
+
+        Drawn are bags or, where bags belong together, whole groups: bags of one patient err together.
 
         Parameters
         ----------
         level : float
             The share of resamples inside.
         n_resamples : int
-            How often the bags are drawn again.
+            How often they are drawn again.
         random_state : int
             The seed of the draws.
         """
         rates = self.correct.mean(axis=1)  # (n_settings, n_bags)
         found = [
-            metrics.bootstrap_interval(r, level=level, n_resamples=n_resamples, random_state=random_state)
+            metrics.bootstrap_interval(r, self.groups, level=level, n_resamples=n_resamples, random_state=random_state)
             for r in rates
         ]
         return found[0] if len(found) == 1 else np.array(found)

@@ -55,15 +55,23 @@ def average_precision(positive: Booleans, decisions: Floats) -> float:
 
 
 def bootstrap_interval(
-    values: Floats, *, level: float = 0.95, n_resamples: int = 2000, random_state: int = 0
+    values: Floats,
+    groups: NDArray[Any] | None = None,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int = 0,
 ) -> tuple[float, float]:
-    """Return the percentile interval of the mean under resampling of bags.
+    """Return the percentile interval of the mean under resampling of bags, or of groups of bags.
 
     ``values (n_bags,)`` is how often each bag was right over the repeats: bags are what another sample would
-    change, so bags are what is drawn.
+    change, so bags are what is drawn, and where ``groups (n_bags,)`` are given whole groups.
     """
+    groups = np.arange(len(values)) if groups is None else groups
+    _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    totals = np.bincount(number.ravel(), weights=values)
     generator = np.random.default_rng(random_state)
-    rows = generator.integers(0, len(values), size=(n_resamples, len(values)))
-    means = values[rows].mean(axis=1)
+    rows = generator.integers(0, len(totals), size=(n_resamples, len(totals)))
+    means = totals[rows].sum(axis=1) / sizes[rows].sum(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,8 +117,10 @@ def cross_validate(
     elif (groups is None or not takes_groups(estimator)) and _can_share(estimator, settings, y, folds):
         decide = _shared_decisions
     else:
-        return fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
-    return _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+        found = fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
+        return replace(found, groups=groups)
+    found = _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+    return replace(found, groups=groups)
 
 
 def _refuse_numbers(repeats: int, random_state: int) -> None:

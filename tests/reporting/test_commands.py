@@ -157,6 +157,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "Whole groups were left out (patient, 16 groups)" in page
     assert "whole groups (patient) left out" in page
+    assert "Intervals by bootstrap over groups." in page
     assert "Inside WeightedGMIL" in page  # the data could be read again
     names = {finding["name"] for finding in found["trust"]["findings"]}
     assert "instances in several groups" in names
@@ -167,6 +168,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
         name: {row["method"]: row["mean"] for row in summary["rows"]}["citation-knn"]
         for name, summary in (("groups", found), ("bags", without))
     }
+    assert [summary["resampled"] for summary in (found, without)] == ["groups", "bags"]
     # Without groups every patient is known already (and no row of the first run was taken).
     assert accuracy["bags"] > 0.9
     assert accuracy["groups"] < 0.75

@@ -138,7 +138,8 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
     is_dataset = asked["source"] in datasets.dataset_names() and not Path(asked["source"]).exists()
     source = asked["source"] if is_dataset else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": is_dataset, "fingerprint": data_fingerprint(bags, y, groups)}
-    return comparison.summarize(results, check, data, [*comparison.notes_on_groups(asked["group"], groups), *notes])
+    notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
+    return comparison.summarize(results, check, data, notes, groups=groups)
 
 
 def _print(summary: dict[str, Any]) -> None:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", metavar="FILE", help="A .html, .md or .json file; by default all three, in the folder of the run."
 )
-@click.option("--look", metavar="DATA", help='Data set to look inside a model of, or "none"; by default musk2.')
+@click.option(
+    "--look", metavar="DATA", help='Data set of gmil paper to look inside a model of, or "none"; by default musk2.'
+)
 def report(run: str, output: str | None, look: str | None) -> None:
     """Write the report of RUN, the output folder of gmil paper or gmil compare."""
     with clear_errors():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,7 +109,9 @@ def comparison_spec(
     )
 
 
-def summarize(results: Results, check: DataCheck | None, data: dict[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+def summarize(
+    results: Results, check: DataCheck | None, data: dict[str, Any], notes: Sequence[str], *, groups: Any = None
+) -> dict[str, Any]:
     """Return the comparison: a row per method, the best first, with its difference to the best; JSON can say all of it.
 
     Parameters
@@ -120,11 +122,13 @@ def summarize(results: Results, check: DataCheck | None, data: dict[str, Any], n
     data : dict
         Where the data is: ``source``, and what it was read with.
     notes : sequence of str
+    groups : array of shape (n_bags,), optional
+        Intervals are by bootstrap over these, where bags belong together.
     """
     dataset = results.datasets[0]
     labels = {entry.name: entry.label for entry in results.spec.methods}
     labels |= {name: label for name, (label, _) in CONTROLS.items()}
-    rows = [_row(results, dataset, name, label) for name, label in labels.items()]
+    rows = [_row(results, dataset, name, label, groups) for name, label in labels.items()]
     rows.sort(key=lambda row: -(row["cells"][dataset]["accuracy"] or -1))
     best = next((row["method"] for row in rows if row["column"] != "control"), None)
     for row in rows:
@@ -136,6 +140,7 @@ def summarize(results: Results, check: DataCheck | None, data: dict[str, Any], n
         "protocol": asdict(results.spec.protocol),
         "datasets": [dataset],
         "data": data,
+        "resampled": "bags" if groups is None else "groups",
         "trust": None if check is None else check.to_dict(),
         "rows": rows,
         "best": best,
@@ -146,7 +151,7 @@ def summarize(results: Results, check: DataCheck | None, data: dict[str, Any], n
     }
 
 
-def _row(results: Results, dataset: str, method: str, label: str) -> dict[str, Any]:
+def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -> dict[str, Any]:
     found = results.cross_validation(dataset, method, "paper")
     cell: dict[str, Any] = {"accuracy": None, "jobs": results.jobs(dataset, method, "paper")}
     if found is None:
@@ -154,7 +159,7 @@ def _row(results: Results, dataset: str, method: str, label: str) -> dict[str, A
     else:
         cell |= {
             "accuracy": found.accuracy(),
-            "interval": list(found.accuracy_interval()),
+            "interval": list(replace(found, groups=groups).accuracy_interval()),
             "spread": found.accuracy_std(),
             "repeats": len(found.folds),
             "auc": found.auc(),
@@ -185,7 +190,7 @@ def notes_on_groups(column: str | None, groups: Any) -> list[str]:
     return [
         f"Whole groups were left out ({column}, {len(np.unique(groups))} groups): in the folds, in choices inside the "
         "training bags of methods that can be told, and in the check of the data.",
-        "Intervals are by bootstrap over bags: where bags of a group err together, they are too narrow.",
+        "Intervals are by bootstrap over groups, as bags of a group may err together.",
     ]
 
 

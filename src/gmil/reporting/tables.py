@@ -78,7 +78,8 @@ def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
     rows = [[Cell(row["label"], row["title"]), *_measures(row, dataset, ledger)] for row in found["rows"]]
     header = ["method", "accuracy, %", "95 % interval", "AUC", "balanced accuracy, %", "to the best", "", "time"]
     text = (
-        "Intervals by bootstrap over bags. Differences to the best method by the corrected resampled t-test: worse "
+        f"Intervals by bootstrap over {found.get('resampled', 'bags')}. "
+        "Differences to the best method by the corrected resampled t-test: worse "
         "where the whole interval of the difference is over one point below, undecided where it may be more or less. "
         "The best is the largest of these figures, and so flatters a little."
     )
