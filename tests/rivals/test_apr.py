@@ -169,6 +169,17 @@ def test_training_bags_that_are_positive_are_inside(gaussian_bags):
     )
 
 
+@pytest.mark.parametrize("origin", [0.0, 1e12])
+def test_the_edges_belong_to_the_box(origin):
+    # Two bags of 150 stretch the box; the mass that the estimate has outside is below epsilon, and no edge moves.
+    X = np.random.default_rng(0).normal(scale=0.01, size=(170, 2))
+    X[:2], X[150:] = [[1.0, 1.0], [-1.0, -1.0]], 5.0
+    y = np.arange(170) < 150
+    model = APR().fit(X + origin, y)
+    assert_allclose([model.lower_[0], model.upper_[0]], [origin - 1, origin + 1], rtol=1e-8)
+    assert_array_equal(model.predict(X + origin), y)
+
+
 def test_features_without_use_are_dropped():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 2

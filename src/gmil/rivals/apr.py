@@ -25,6 +25,9 @@ _AUTOMATIC_MARGIN = 1.25
 _LEAST_HALF_WIDTH = 1e-3
 """Half the width, in deviations, of a box on a feature where all of its instances are equal."""
 
+_CLEARANCE = 1e-9
+"""How far, in deviations, edges lie outside the instances that the box was grown on: those are inside, not at zero."""
+
 
 def automatic_margin(deviations: Floats) -> float:
     """Return a margin with one digit, so that it is the same in all folds of the same data.
@@ -80,6 +83,9 @@ class APR(BinaryClassifier):
 
     Notes
     -----
+    The edges belong to the box: it holds an instance of every positive training bag, also where the kernel estimate, of
+    many instances inside, does not move them.
+
     The box starts from an instance in the middle of all positive bags. Where these hold mostly background, with a
     single instance of their own, the box is grown on the background and excludes nothing; `gmil.EMDD` suits such bags.
 
@@ -147,8 +153,9 @@ class APR(BinaryClassifier):
         self.features_, self.deviations_ = varying[kept], deviations[kept]
         least = _LEAST_HALF_WIDTH * self.deviations_
         middle = edges.mean(axis=0)
-        self.lower_ = np.minimum(edges[0], middle - least)
-        self.upper_ = np.maximum(edges[1], middle + least)
+        clearance = np.maximum(_CLEARANCE * self.deviations_, np.spacing(np.abs(edges).max(axis=0)))
+        self.lower_ = np.minimum(edges[0], middle - least) - clearance
+        self.upper_ = np.maximum(edges[1], middle + least) + clearance
         return self
 
     def _iterate(self, instances: Floats, bags: Bags, positive: Booleans) -> tuple[Integers, Floats]:
