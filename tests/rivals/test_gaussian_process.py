@@ -183,11 +183,13 @@ def test_probabilities_are_as_likely_as_they_say():
         assert abs(probabilities[part].mean() - y[150:][part].mean()) < 0.2
 
 
-def test_a_sample_of_every_bag_is_enough_to_choose_the_covariance(gaussian_bags):
+@pytest.mark.parametrize("n_inducing", [60, None])
+def test_a_sample_of_every_bag_is_enough_to_choose_the_covariance(gaussian_bags, n_inducing):
     bags, y = gaussian_bags(n_bags=40, sizes=(10, 20))
-    all_of_them = GPMIL(n_inducing=60, random_state=0).fit(bags, y)
-    sampled = GPMIL(n_inducing=60, sample_size=200, random_state=0).fit(bags, y)
+    all_of_them = GPMIL(n_inducing=n_inducing, random_state=0).fit(bags, y)
+    sampled = GPMIL(n_inducing=n_inducing, sample_size=200, random_state=0).fit(bags, y)
     assert sampled.amplitude_ != all_of_them.amplitude_
+    assert sampled.basis_.shape == all_of_them.basis_.shape
     new, truth = gaussian_bags(n_bags=40, sizes=(10, 20), seed=1)
     assert sampled.score(new, truth) > 0.9
 

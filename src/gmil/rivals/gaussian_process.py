@@ -18,7 +18,7 @@ from gmil.rivals.bag_kernels import median_gamma
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.rivals.gp_evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
 from gmil.rivals.gp_gram import Kernel
-from gmil.rivals.gp_inducing import choose_basis, thin_bags
+from gmil.rivals.gp_inducing import Basis, choose_basis, thin_bags
 from gmil.rivals.gp_prediction import BagMoments, Posterior
 from gmil.rivals.scaled import BinaryClassifier
 
@@ -245,10 +245,10 @@ class GPMIL(BinaryClassifier):
         """Return the posterior under the best settings, and how many steps led to them."""
         if not self.optimize:
             return fit_posterior(data, start, backend), 1
-        if not data.basis.inducing:
-            return self._maximise(data, start, backend)
         rows, offsets = thin_bags(data.offsets, self.sample_size, generator)
-        fit, n_steps = self._maximise(data._replace(X=data.X[rows], offsets=offsets), start, backend)
+        basis = data.basis if data.basis.inducing else Basis(data.basis.points[rows], inducing=False)
+        sample = data._replace(X=data.X[rows], offsets=offsets, basis=basis)
+        fit, n_steps = self._maximise(sample, start, backend)
         return (fit if len(rows) == data.X.shape[0] else fit_posterior(data, fit.settings, backend)), n_steps
 
     def _maximise(self, data: TrainingSet, start: Settings, backend: Backend) -> tuple[Fit, int]:
