@@ -570,6 +570,7 @@ def test_a_graph_that_is_too_large_is_refused():
         ({"estimator": APR(tau=2.0)}, "'tau' parameter of APR must be"),
         ({"estimator": []}, "must have fit and score_instances, but the list is empty"),
         ({"estimator": [APR(), gmil.BagStatistics()]}, "but BagStatistics lacks one"),
+        ({"estimator": [APR(), WitnessSVM(pos_label=0)]}, "has pos_label=0, but the positive class is 1"),
         ({"max_states": 0}, "'max_states' parameter of MICRF must be"),
         ({"n_restarts": -1}, "'n_restarts' parameter of MICRF must be"),
         ({"pos_label": 5}, "pos_label=5 is not a class of y"),

@@ -143,6 +143,14 @@ def test_the_positive_class_reaches_the_members(gaussian_bags):
     assert model.score(bags, np.array(["no", "yes"])[y]) > 0.6
 
 
+def test_scores_of_instances_follow_the_positive_class_of_the_ensemble(gaussian_bags):
+    bags, y = gaussian_bags()
+    of_their_own = MILEnsemble(APR(pos_label=0), random_state=0).fit(bags, y)
+    told = MILEnsemble(APR(), pos_label=0, random_state=0).fit(bags, y)
+    assert_array_equal(of_their_own.decision_function(bags), -told.decision_function(bags))
+    assert_array_equal(of_their_own.score_instances(bags), -told.score_instances(bags))
+
+
 def test_strings_warn_once(gaussian_bags):
     bags, y = gaussian_bags()
     with pytest.warns(UserWarning, match="'yes' is taken as the positive class") as caught:

@@ -26,7 +26,7 @@ from gmil.rivals.crf_states import (
     spread_of,
 )
 from gmil.rivals.crf_training import Solution, train_crf
-from gmil.rivals.members import with_positive_class
+from gmil.rivals.members import has_other_positive_class, with_positive_class
 from gmil.rivals.out_of_fold import out_of_fold_scores
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
@@ -282,4 +282,12 @@ class MICRF(BinaryClassifier):
             got = f"{type(unfit[0]).__name__} lacks one" if unfit else "the list is empty"
             msg = f"Every scorer in estimator must have fit and score_instances, but {got}."
             raise BagValidationError(msg)
-        return [with_positive_class(base, self.classes_.tolist()[self._class_order()[1]]) for base in bases]
+        label = self.classes_.tolist()[self._class_order()[1]]
+        for base in bases:
+            if has_other_positive_class(base, label):
+                msg = (
+                    f"{type(base).__name__} in estimator has pos_label={base.pos_label!r}, but the positive class is "
+                    f"{label!r}. Pass pos_label to MICRF, and none to its scorers."
+                )
+                raise BagValidationError(msg)
+        return [with_positive_class(base, label) for base in bases]

@@ -18,7 +18,7 @@ from gmil.errors import BagValidationError
 from gmil.folds import fit_with_groups, takes_groups
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.constraints import AT_LEAST_ONE
-from gmil.rivals.members import with_positive_class, with_seed
+from gmil.rivals.members import has_other_positive_class, with_positive_class, with_seed
 from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ class MILEnsemble(BagClassifier):
     def score_instances(self, X: Any) -> Floats:
         """Return the mean over the members of their scores of every instance, where they have such scores.
 
+        Scores of members that take the other class as positive, by a ``pos_label`` of their own, are turned round.
+
         Parameters
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
@@ -177,7 +179,9 @@ class MILEnsemble(BagClassifier):
             Aligned with the instances of all bags, one bag after the other.
         """
         bags = self._check_new(X)
-        return np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
+        scores = np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
+        turned = len(self.classes_) == 2 and has_other_positive_class(self.estimators_[0], self._positive_class())
+        return -scores if turned else scores
 
     def _base(self) -> BaseEstimator:
         return CitationKNN() if self.estimator is None else self.estimator
@@ -186,7 +190,10 @@ class MILEnsemble(BagClassifier):
         """Return what is trained, told which class is positive, so that all members score alike."""
         if len(self.classes_) > 2:
             return clone(self._base())
-        return with_positive_class(self._base(), self.classes_.tolist()[self._class_order()[1]])
+        return with_positive_class(self._base(), self._positive_class())
+
+    def _positive_class(self) -> Any:
+        return self.classes_.tolist()[self._class_order()[1]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,11 @@ def with_positive_class(estimator: Any, label: Any) -> Any:
     return copied
 
 
+def has_other_positive_class(estimator: Any, label: Any) -> bool:
+    """Tell whether an estimator takes another class than ``label`` as positive, by a ``pos_label`` of its own."""
+    return estimator.get_params().get("pos_label") not in (None, label)
+
+
 def with_seed(estimator: Any, seed: int) -> Any:
     """Return a copy with one seed wherever it takes one."""
     copied = clone(estimator)
