@@ -40,7 +40,7 @@ class BagStatistics(MulticlassClassifier):
         vector machine with C=10 on statistics of mean 0 and deviation 1.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the instances, fitted on the training instances. With the default estimator only those with
-        "l2" and "global" make a difference, because it scales the statistics.
+        "l2" make a difference, because it scales the statistics.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``.
     n_jobs : int or None, default=None

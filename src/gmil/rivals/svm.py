@@ -131,7 +131,7 @@ class WitnessSVM(KernelMachine):
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
-        are thinned.
+        are thinned, except for "liblinear".
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
