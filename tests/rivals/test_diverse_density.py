@@ -182,6 +182,17 @@ def test_constant_features_are_left_out(method, gaussian_bags):
 
 
 @BOTH
+def test_data_far_from_the_origin_are_learnt_as_those_around_it(method, gaussian_bags):
+    bags, y = gaussian_bags()
+    near = method(scale=None, random_state=0).fit(bags, y)
+    away = bags.with_instances(bags.instances + 2.0**27)
+    far = method(scale=None, random_state=0).fit(away, y)
+    assert_allclose(far.points_, near.points_ + 2.0**27, rtol=1e-11)
+    assert_allclose(far.nll_, near.nll_, rtol=1e-3)
+    assert_array_equal(far.predict(away), near.predict(bags))
+
+
+@BOTH
 def test_bags_that_are_all_the_same_are_no_failure(method):
     model = method().fit([np.ones((2, 3))] * 4, [0, 1, 0, 1])
     assert np.isfinite(model.decision_function([np.ones((1, 3)), np.zeros((1, 3))])).all()

@@ -97,6 +97,9 @@ class DensityClassifier(BinaryClassifier):
         scaled = self._fit_scaled(bags.with_instances(bags.instances.astype(np.float64)))
         self.features_ = varying_columns(scaled)
         instances = dense_columns(scaled, self.features_)
+        # The search expands squares, which round by the distance of the data from the origin.
+        origin = instances.mean(axis=0) if self.scale_shift_ is None else np.zeros(len(self.features_))
+        instances -= origin
         starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, generator)
         data = labelled_instances(instances, bags.offsets, positive)
         initial = np.full(len(self.features_), self._initial_scale(len(self.features_)))
@@ -104,7 +107,7 @@ class DensityClassifier(BinaryClassifier):
             delayed(self._search)(Concept(instances[row], initial), data) for row in starts
         )
         kept = self._choose(concepts, data)
-        self.points_ = np.array([concept.point for concept in kept])
+        self.points_ = np.array([concept.point for concept in kept]) + origin
         self.scales_ = np.abs([concept.scales for concept in kept])
         self.nll_ = np.array([concept.nll for concept in kept])
         self.n_iter_ = max(1, *(concept.n_iter for concept in kept))
