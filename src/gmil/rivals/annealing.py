@@ -97,7 +97,7 @@ class AnnealedSVM(KernelMachine):
     -----
     Training holds one Gram matrix, 8 N^2 bytes for N instances, and with labels a second one in which the instances of
     positive bags stand twice; it solves some eighty machines. Lower objectives are not always lower errors on new bags.
-    With labels, changes of rounding may lead to another optimum.
+    Changes of rounding may lead to another optimum, most often with labels.
 
     References
     ----------
