@@ -50,6 +50,14 @@ class TestDistances:
         X, centers = problem.instances(), problem.centers()
         assert_allclose(backend().sq_distances(X, centers), exact_squares(X, centers), rtol=1e-12)
 
+    def test_squares_of_very_long_rows_are_not_lost_in_their_sum(self):
+        centers = np.array([[0.1], [-0.1]], dtype=np.float32).repeat(100_000, axis=1)
+        X = centers.copy()
+        X[:, :1000] += np.float32(0.01)
+        exact = exact_squares(X, centers)
+        assert_allclose(backend().sq_distances(X, centers), exact, rtol=0, atol=4e-6 * exact.max())
+        assert_allclose(backend().assign(X, centers)[1], exact.min(axis=1), rtol=0, atol=4e-6 * exact.max())
+
     def test_no_instances_give_no_distances(self):
         assert backend().sq_distances(np.empty((0, 3)), np.ones((2, 3))).shape == (0, 2)
         labels, nearest = backend().assign(np.empty((0, 3)), np.ones((2, 3)))

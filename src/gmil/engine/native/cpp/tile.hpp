@@ -198,7 +198,9 @@ class Tile {
   void pack_whole(std::int64_t n_features, const T* shift, T* panel) {
     repeat_last_row();
     fill(sq_norms_, kTileRows<T>, T{0});
-    pack_rows(0, n_features, shift, panel);
+    for (std::int64_t j = 0; j < n_features; j += kDepth) {
+      pack_rows(j, at_most(kDepth, n_features - j), shift, panel + j * width());
+    }
   }
 
   std::int64_t count() const { return count_; }
@@ -222,6 +224,7 @@ class Tile {
     }
   }
 
+  // At most kDepth features at a time: the squared norms are added up like the products.
   void pack_rows(std::int64_t begin, std::int64_t depth, const T* shift, T* panel) {
     for (int v = 0; v < n_vectors_; ++v) pack_vector(v, begin, depth, shift, panel + v * kLanes<T>);
   }
@@ -230,7 +233,7 @@ class Tile {
     constexpr int L = kLanes<T>;
     const T* const* row = rows_ + v * L;
     const std::int64_t stride = width();
-    Vec<T> squares = load(sq_norms_ + v * L);
+    Vec<T> squares = {};
     std::int64_t j = 0;
     for (; j + L <= depth; j += L) {
       const Vec<T> moved_by = load(shift + begin + j);
@@ -250,7 +253,7 @@ class Tile {
       const Vec<T> column = load(to);
       squares += column * column;
     }
-    store(sq_norms_ + v * L, squares);
+    store(sq_norms_ + v * L, load(sq_norms_ + v * L) + squares);
   }
 
   void add_groups(const PackedCenters<T>& centers, std::int64_t first_group, const T* panel, std::int64_t begin,
