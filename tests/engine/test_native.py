@@ -175,6 +175,15 @@ class TestLloyd:
         far = backend().lloyd(X + 2.0**20, X[:8] + 2.0**20, 300)
         assert_array_equal(near.labels, far.labels)
 
+    @pytest.mark.parametrize("starts", [[0, 8, 1e6], [1e6], [1e6, 2e6]])
+    def test_a_start_far_from_the_data_costs_no_precision(self, starts):
+        X = np.repeat([0.0, 8.0, 16.0], 50)[:, None] + np.random.default_rng(0).normal(size=(150, 4))
+        X, starts = X.astype(np.float32), np.repeat(np.array(starts, dtype=np.float32)[:, None], 4, axis=1)
+        found, expected = backend().lloyd(X, starts, 100), reference.lloyd(X.astype(float), starts.astype(float), 100)
+        assert_array_equal(found.labels, expected.labels)
+        assert_allclose(found.centers, expected.centers, atol=1e-4)
+        assert found.inertia == pytest.approx(expected.inertia, rel=1e-5)
+
     def test_values_that_are_no_numbers_end_too(self):
         X = np.full((60, 5), np.nan)
         assert backend().lloyd(X, X[:3], 20).n_iter <= 20

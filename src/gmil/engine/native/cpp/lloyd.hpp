@@ -40,6 +40,34 @@ inline T sq_difference(const T* row, const T* shift, const T* center, std::int64
   return total;
 }
 
+// The point to which data and centres are moved: the mean of the starting centres, or that of some rows where the centres
+// are far from all of them. From there the differences between rows would be lost in rounding.
+template <class T>
+void choose_shift(const Rows<T>& X, const Rows<T>& starts, T* shift) {
+  constexpr std::int64_t kRowsToLookAt = 32;
+  constexpr double kFar = 100;  // squared distance of the two means, relative to that of a row from its mean
+  const std::int64_t d = X.n_features;
+  const std::int64_t step = divide_up(X.n_rows, kRowsToLookAt);
+  const double n = static_cast<double>(divide_up(X.n_rows, step));
+  Buffer<double> mean = zeros<double>(d);
+  for (std::int64_t i = 0; i < X.n_rows; i += step) {
+    for (std::int64_t j = 0; j < d; ++j) mean[j] += static_cast<double>(X.row(i)[j]) / n;
+  }
+  mean_of_rows(starts, shift);
+  const auto sq_distance_to_mean = [&](const T* point) {
+    double square = 0;
+    for (std::int64_t j = 0; j < d; ++j) {
+      const double difference = static_cast<double>(point[j]) - mean[j];
+      square += difference * difference;
+    }
+    return square;
+  };
+  double spread = 0;
+  for (std::int64_t i = 0; i < X.n_rows; i += step) spread += sq_distance_to_mean(X.row(i)) / n;
+  if (sq_distance_to_mean(shift) <= kFar * spread) return;
+  for (std::int64_t j = 0; j < d; ++j) shift[j] = static_cast<T>(mean[j]);
+}
+
 template <class T>
 class Lloyd {
  public:
@@ -66,7 +94,7 @@ class Lloyd {
         rows_in_block_(n_blocks()) {
     const std::int64_t chain = at_most(X.n_features, kDepth) + X.n_features / kDepth;
     slack_ = static_cast<T>(2 * (chain + 16)) * Rounding<T>::unit;
-    mean_of_rows(Rows<T>{centers, n_clusters, X.n_features}, shift_.get());
+    choose_shift(X, Rows<T>{centers, n_clusters, X.n_features}, shift_.get());
     for (std::int64_t k = 0; k < k_; ++k) {
       subtract_shift(centers + k * X.n_features, shift_.get(), X.n_features, center(k));
     }
