@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -73,7 +72,7 @@ struct Team::State {
           help(worker);
           release();
         }).detach();
-      } catch (const std::system_error&) {
+      } catch (...) {  // std::system_error, or no memory for it
         owners.fetch_sub(1);
         return;
       }
