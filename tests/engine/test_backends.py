@@ -7,9 +7,19 @@ import subprocess
 import sys
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import gmil.engine.native
-from gmil.engine import available_backends, backends, describe_native, describe_torch, resolve, threads, why_not
+from gmil.engine import (
+    available_backends,
+    backends,
+    describe_native,
+    describe_torch,
+    one_blas_thread,
+    resolve,
+    threads,
+    why_not,
+)
 from gmil.errors import BackendUnavailableError
 
 
@@ -143,3 +153,18 @@ class TestThreads:
     def test_none_at_all_is_refused(self):
         with pytest.raises(ValueError, match="n_jobs=0"):
             threads.n_threads(0)
+
+    @pytest.mark.parametrize("first_out", [0, 1])
+    def test_who_overlaps_leaves_blas_as_it_was(self, first_out):
+        def limits():
+            return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+        with threadpool_limits(2, user_api="blas"):
+            before = limits()
+            contexts = [one_blas_thread(), one_blas_thread()]
+            for context in contexts:
+                context.__enter__()
+            contexts[first_out].__exit__(None, None, None)
+            assert set(limits()) == {1}
+            contexts[1 - first_out].__exit__(None, None, None)
+            assert limits() == before

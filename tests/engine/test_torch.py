@@ -153,6 +153,19 @@ class TestKMeans:
             torch.set_float32_matmul_precision("highest")
         assert seen == ["highest"]
 
+    def test_tf32_is_not_used_before_the_last_of_several_threads_is_done(self):
+        try:
+            torch.set_float32_matmul_precision("high")
+            first, second = clustering.full_precision(), clustering.full_precision()
+            first.__enter__()
+            second.__enter__()
+            first.__exit__(None, None, None)
+            assert torch.get_float32_matmul_precision() == "highest"
+            second.__exit__(None, None, None)
+            assert torch.get_float32_matmul_precision() == "high"
+        finally:
+            torch.set_float32_matmul_precision("highest")
+
 
 class TestGram:
     @settings(max_examples=30, deadline=None)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def usable_cores() -> int:
@@ -38,9 +42,46 @@ def _threads_in_environment() -> int:
     return max(1, int(first)) if first.isdecimal() else usable_cores()
 
 
-def one_blas_thread() -> Any:
+class SharedSetting:
+    """A context for a setting of the whole process: the first who enters changes it, the last who leaves restores it.
+
+    Two threads that each restored what they had found would leave behind the setting of the other.
+
+    Parameters
+    ----------
+    change : callable
+        Changes the setting; returns a function that restores it.
+    """
+
+    def __init__(self, change: Callable[[], Callable[[], None]]) -> None:
+        self._change = change
+        self._lock = Lock()
+        self._n_inside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._restore = self._change()
+            self._n_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._restore()
+
+
+def one_blas_thread() -> SharedSetting:
     """Return a context in which BLAS uses one thread: for work that is too small to be shared, or is shared already."""
-    return _blas().limit(limits=1, user_api="blas")
+    return _ONE_BLAS_THREAD
+
+
+def _limit_blas() -> Callable[[], None]:
+    restore: Callable[[], None] = _blas().limit(limits=1, user_api="blas").restore_original_limits
+    return restore
+
+
+_ONE_BLAS_THREAD = SharedSetting(_limit_blas)
 
 
 @cache

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from gmil.engine.threads import SharedSetting
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -45,15 +46,18 @@ def numpy_dtype(tensor: torch.Tensor) -> np.dtype[Any]:
     return np.dtype(str(tensor.dtype).removeprefix("torch."))
 
 
-@contextlib.contextmanager
-def full_precision() -> Iterator[None]:
+def full_precision() -> SharedSetting:
     """Multiply single precision as such: TF32 keeps ten bits, which is not enough for what centres are made of."""
+    return _FULL_PRECISION
+
+
+def _raise_precision() -> Callable[[], None]:
     restore = _restores_precision()
     torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        restore()
+    return restore
+
+
+_FULL_PRECISION = SharedSetting(_raise_precision)
 
 
 def _restores_precision() -> Callable[[], None]:
