@@ -63,6 +63,21 @@ def test_take_gives_rows_in_the_order_asked_for(store, tmp_path, kind, labelled)
     assert np.array_equal(lazy[key].take(rows), bags[key].instances[rows])
 
 
+@pytest.mark.parametrize("rows", [[-1], [0, -1], [12], [3, 100]])
+def test_take_refuses_rows_that_are_not_there(rows):
+    lazy = gmil.LazyBags.from_array(np.arange(24.0).reshape(12, 2), [0, 3, 12])
+    with pytest.raises(IndexError, match=f"Instance {rows[-1]} is out of range: there are 12 instances"):
+        lazy.take(rows)
+
+
+@pytest.mark.parametrize(
+    "X", [np.ones(6), np.ones((6, 2, 2)), np.ones((6, 2), dtype=complex), np.ones((6, 2), dtype=object)]
+)
+def test_arrays_that_are_no_matrix_of_numbers_are_refused(X):
+    with pytest.raises(BagValidationError, match="X must be a matrix of real numbers, got"):
+        gmil.LazyBags.from_array(X, [0, 2, 6])
+
+
 def test_blocks_are_whole_bags(store, tmp_path, kind, labelled):
     bags, y = labelled
     lazy, _ = store(tmp_path, kind, bags, y)

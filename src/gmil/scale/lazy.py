@@ -227,8 +227,12 @@ class LazyBags:
         ----------
         rows : array of int
         """
-        starts = self.source_offsets[self.bags_of_source()]
-        return bag_parts.moved_rows(np.asarray(rows, dtype=np.int64), self.offsets, starts)
+        places, offsets = np.asarray(rows, dtype=np.int64), self.offsets
+        wrong = (places < 0) | (places >= offsets[-1])
+        if wrong.any():
+            msg = f"Instance {places[wrong][0]} is out of range: there are {offsets[-1]} instances."
+            raise IndexError(msg)
+        return bag_parts.moved_rows(places, offsets, self.source_offsets[self.bags_of_source()])
 
     def blocks(self, rows: int | None = None) -> Iterator[Bags]:
         """Yield runs of whole bags of about so many instances; a larger bag is a block of its own.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from gmil.bags import Bags
-from gmil.errors import FormatError
+from gmil.errors import BagValidationError, FormatError
 from gmil.finite import refuse_non_finite
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ class ArraySource:
     @classmethod
     def of(cls, X: Any) -> ArraySource:
         """Cut a matrix into parts."""
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            msg = f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}. Convert it to float first."
+            raise BagValidationError(msg)
         return cls(X, part_edges(X.shape[0], X.shape[1] * X.dtype.itemsize))
 
     @property
