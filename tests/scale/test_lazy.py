@@ -151,6 +151,14 @@ def test_another_process_reads_the_same_rows_of_a_mapped_file(tmp_path, part, or
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(bags)).load().instances, X)
 
 
+def test_another_process_sees_values_that_were_changed_in_memory_alone(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((6, 2)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="c")
+    X[4] = 7
+    bags = gmil.LazyBags.from_array(X, [0, 2, 6])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(bags)).load().instances, X)
+
+
 @pytest.mark.parametrize("kind", ["files", "npy", "npz", "parquet-bags"])
 def test_a_folder_is_read_like_a_file(store, tmp_path, kind, labelled):
     bags, y = labelled

@@ -95,7 +95,9 @@ class ArraySource:
 
     def __reduce__(self) -> tuple[Any, ...]:
         name = getattr(self.X, "filename", None)
-        if not isinstance(self.X, np.memmap) or name is None or not self.X.flags.c_contiguous:
+        # A copy-on-write map may hold values that its file does not.
+        is_in_file = isinstance(self.X, np.memmap) and name is not None and self.X.mode != "c"
+        if not is_in_file or not self.X.flags.c_contiguous:
             return ArraySource, (np.asarray(self.X), self.edges)
         # Another process maps the file itself, and no row travels.
         return _mapped, (str(name), self.X.dtype.str, _place_in_file(self.X), self.X.shape, self.edges)
