@@ -11,10 +11,11 @@ from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
+    from gmil.engine.arrays import Integers
 
 
-def refuse_non_finite(bags: Bags, first_bag: int = 0) -> None:
-    """Refuse NaN and infinity, naming the first bag and column that hold one; bags are counted from ``first_bag``."""
+def refuse_non_finite(bags: Bags, numbers: Integers | None = None) -> None:
+    """Refuse NaN and infinity, naming the first bag and column that hold one; ``numbers`` are those of the bags."""
     stored = bags.instances.data if sp.issparse(bags.instances) else bags.instances
     # One sum is finite if and only if (overflow aside) every entry is: far cheaper than a mask of the data.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -23,7 +24,7 @@ def refuse_non_finite(bags: Bags, first_bag: int = 0) -> None:
     finite = np.isfinite(stored)
     if finite.all():
         return
-    value, place = first_non_finite(bags, first_bag)
+    value, place = first_non_finite(bags, numbers)
     msg = (
         f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {place} ({int((~finite).sum())} such values in "
         "all). Every value must be a finite number. Fill or drop them, for example with "
@@ -32,7 +33,7 @@ def refuse_non_finite(bags: Bags, first_bag: int = 0) -> None:
     raise BagValidationError(msg)
 
 
-def first_non_finite(bags: Bags, first_bag: int = 0) -> tuple[float, str]:
+def first_non_finite(bags: Bags, numbers: Integers | None = None) -> tuple[float, str]:
     """Return the first value that is NaN or infinite, and where it is."""
     stored = bags.instances.data if sp.issparse(bags.instances) else bags.instances
     finite = np.isfinite(stored)
@@ -46,12 +47,12 @@ def first_non_finite(bags: Bags, first_bag: int = 0) -> tuple[float, str]:
         value = bags.instances[row, feature]
     bag = int(np.searchsorted(bags.offsets, row, side="right")) - 1
     instance = row - bags.offsets[bag]
-    return float(value), f"{name_of_bag(bags, bag, first_bag)}, instance {instance}, {_name_of_feature(bags, feature)}"
+    return float(value), f"{name_of_bag(bags, bag, numbers)}, instance {instance}, {_name_of_feature(bags, feature)}"
 
 
-def name_of_bag(bags: Any, position: int, first_bag: int = 0) -> str:
-    """Return how an error speaks of a bag: its position and, where it has one, its id."""
-    number = first_bag + position
+def name_of_bag(bags: Any, position: int, numbers: Integers | None = None) -> str:
+    """Return how an error speaks of a bag: its position, or its number, and, where it has one, its id."""
+    number = position if numbers is None else numbers[position]
     return f"bag {number}" if bags.bag_ids is None else f"bag {number} ({bags.bag_ids[position]!s})"
 
 

@@ -278,6 +278,24 @@ def test_a_part_that_is_gone_or_damaged_is_named(store, tmp_path, labelled, form
         lazy.reduce(sums_and_extremes, (np.add, np.minimum, np.maximum, np.add))
 
 
+@pytest.mark.parametrize("rows", [None, 3])
+def test_a_part_that_has_grown_is_named(tmp_path, rows):
+    for number in range(3):
+        np.save(tmp_path / f"{number}.npy", np.ones((4, 2)))
+    lazy, _ = gmil.scan(tmp_path)
+    np.save(tmp_path / "1.npy", np.ones((6, 2)))
+    with pytest.raises(FormatError, match=r"1\.npy has at least 6 instances where 4 were found before"):
+        list(lazy.blocks(rows))
+
+
+def test_nan_is_named_by_bag_among_chosen_ones():
+    X = np.arange(12.0).reshape(6, 2)
+    X[5, 0] = np.nan
+    lazy = gmil.LazyBags.from_array(X, [0, 1, 4, 6])
+    with pytest.raises(BagValidationError, match="contains NaN: in bag 2, instance 1"):
+        list(lazy[[0, 2]].blocks())
+
+
 def test_nan_is_named_by_bag(store, tmp_path, labelled):
     bags, y = labelled
     X = bags.instances.copy()

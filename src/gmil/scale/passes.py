@@ -153,9 +153,11 @@ def wanted_pieces(
     source: Source, part: Part, rows: int, ids: NDArray[Any] | None = None, names: tuple[str, ...] | None = None
 ) -> Iterator[tuple[Integers, Bags]]:
     """Yield what a part holds of wanted bags, piece by piece: the numbers of the bags in the source, and their rows."""
-    start = 0
+    start = stop = 0
     for X in source.read(part.number, rows):
         stop = start + len(X)
+        if stop > part.cuts[-1]:
+            break
         first, last = _bags_between(part.cuts, start, stop)
         edges: Integers = np.clip(part.cuts[first : last + 1], start, stop)
         sizes = edges[1:] - edges[:-1]
@@ -167,11 +169,12 @@ def wanted_pieces(
         numbers = part.first_bag + first + np.flatnonzero(keep)
         offsets = np.concatenate([[0], np.cumsum(sizes[keep])])
         piece = Bags(inside, offsets, None if ids is None else ids[first:last][keep], names)
-        refuse_non_finite(piece, int(numbers[0]))
+        refuse_non_finite(piece, numbers)
         yield numbers, piece
-    if start != part.cuts[-1]:
+    if stop != part.cuts[-1]:
+        found = f"at least {stop}" if stop > part.cuts[-1] else stop
         place = source.place(part.number)
-        msg = f"{place} has {start} instances where {part.cuts[-1]} were found before. Scan it again."
+        msg = f"{place} has {found} instances where {part.cuts[-1]} were found before. Scan it again."
         raise FormatError(msg)
 
 
