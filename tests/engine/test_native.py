@@ -377,6 +377,27 @@ class TestInputs:
             assert_array_equal(backend().lloyd(view, centers, 50).labels, reference.lloyd(view, centers, 50).labels)
             assert_array_equal(backend().bag_min(view, offsets), reference.bag_min(view, offsets))
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_kernels_are_given_aligned_numbers(self, dtype, monkeypatch):
+        """A compiler may take it for granted that they are; a file with an odd header has them elsewhere."""
+        seen = []
+        kernels = {name: getattr(native._kernels, name) for name in ("sq_distances", "lloyd", "bag_mean")}
+        for name, kernel in kernels.items():
+            monkeypatch.setattr(native._kernels, name, lambda X, *rest, k=kernel: (seen.append(X), k(X, *rest))[1])
+        aligned = np.random.default_rng(0).normal(size=(20, 5)).astype(dtype)
+        odd = np.frombuffer(b"!" + aligned.tobytes(), dtype=dtype, offset=1).reshape(aligned.shape)
+        assert not odd.flags.aligned
+        assert_array_equal(backend().sq_distances(odd, odd[:3]), backend().sq_distances(aligned, aligned[:3]))
+        assert_array_equal(backend().lloyd(odd, odd[:3], 9).labels, backend().lloyd(aligned, aligned[:3], 9).labels)
+        assert_array_equal(backend().bag_mean(odd, [0, 9, 20]), backend().bag_mean(aligned, [0, 9, 20]))
+        assert len(seen) == 6
+        assert all(X.flags.aligned for X in seen)
+
+    def test_no_bags_at_all(self):
+        none = np.empty((0, 3))
+        assert backend().bag_min(none, np.array([0])).shape == (0, 3)
+        assert backend().bag_two_min(none, np.array([0])).where.shape == (0, 3)
+
     def test_start_and_data_are_left_alone(self):
         X = np.random.default_rng(0).normal(size=(50, 3))
         start = X[:4].copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from gmil.engine.reference import BagMinima, Clusters, GramClusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
@@ -101,14 +104,14 @@ class NativeBackend:
         if not _is_compiled(X):
             return reference.seed(X, n_clusters, uniforms)
         chosen = np.empty(n_clusters, dtype=np.int64)
-        _kernels.seed(np.ascontiguousarray(X), _doubles(uniforms), chosen, self.n_threads)
+        _kernels.seed(_plain(X), _doubles(uniforms), chosen, self.n_threads)
         return chosen
 
     def lloyd(self, X: Instances, centers: Floats, max_iter: int) -> Clusters:
         """See `gmil.engine.reference.lloyd`."""
         if not _is_compiled(X):
             return reference.lloyd(X, centers, max_iter)
-        X = np.ascontiguousarray(X)
+        X = _plain(X)
         ends, labels = np.array(centers, dtype=X.dtype, order="C"), np.empty(len(X), dtype=np.int32)
         inertia, n_iter = _kernels.lloyd(X, ends, max_iter, labels, self.n_threads)
         return Clusters(ends, labels, inertia, n_iter)
@@ -118,7 +121,7 @@ class NativeBackend:
         if not _is_compiled(X):
             return reference.gram_matrix(X)
         out = np.empty((len(X), len(X)))
-        _kernels.gram_matrix(np.ascontiguousarray(X), out, self.n_threads)
+        _kernels.gram_matrix(_plain(X), out, self.n_threads)
         return out
 
     def gram_seed(self, gram: Floats, members: Booleans, uniforms: Floats) -> Integers:
@@ -185,7 +188,7 @@ class NativeBackend:
     def bag_histograms(self, labels: Integers, offsets: Integers, n_bins: int) -> Integers:
         """See `gmil.engine.reference.bag_histograms`."""
         counts = np.zeros((len(offsets) - 1, n_bins), dtype=np.int64)
-        _kernels.bag_histograms(np.ascontiguousarray(labels, dtype=np.int32), _whole(offsets), counts)
+        _kernels.bag_histograms(_plain(labels, np.int32), _whole(offsets), counts)
         return counts
 
     def class_histograms(
@@ -193,7 +196,7 @@ class NativeBackend:
     ) -> Integers:
         """See `gmil.engine.reference.class_histograms`."""
         counts = np.zeros((n_classes, n_bins), dtype=np.int64)
-        labels = np.ascontiguousarray(labels, dtype=np.int32)
+        labels = _plain(labels, np.int32)
         _kernels.class_histograms(labels, _whole(offsets), _whole(classes), counts)
         return counts
 
@@ -223,21 +226,28 @@ def _is_compiled(X: Any) -> bool:
     return not sp.issparse(X) and X.dtype in _COMPILED_TYPES
 
 
+def _plain(values: Any, dtype: Any = None) -> NDArray[Any]:
+    """Return an array without gaps whose numbers begin where the processor wants them; those of a file may not."""
+    array = np.ascontiguousarray(values, dtype=dtype)
+    return array if array.flags.aligned else array.copy()
+
+
 def _dense(X: Floats, centers: Floats) -> tuple[Floats, Floats]:
-    return np.ascontiguousarray(X), np.ascontiguousarray(centers, dtype=X.dtype)
+    return _plain(X), _plain(centers, X.dtype)
 
 
 def _doubles(values: Floats) -> Floats:
-    return np.ascontiguousarray(values, dtype=np.float64)
+    return _plain(values, np.float64)
 
 
 def _whole(values: Integers) -> Integers:
-    return np.ascontiguousarray(values, dtype=np.int64)
+    return _plain(values, np.int64)
 
 
 def _bytes(members: Booleans) -> Integers:
-    return np.ascontiguousarray(members, dtype=np.bool_).view(np.uint8)
+    return _plain(members, np.bool_).view(np.uint8)
 
 
 def _columns(values: Floats) -> Floats:
-    return np.ascontiguousarray(values).reshape(len(values), -1)
+    n_columns = math.prod(values.shape[1:])  # said, because nothing follows from no rows
+    return _plain(values).reshape(len(values), n_columns)
