@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from gmil.engine import reference
+from gmil.engine import available_backends, distances, reference, resolve
 
 
 def test_empty_clusters_take_the_farthest_rows_in_order():
@@ -55,3 +55,11 @@ def test_products_alone_give_the_clusters_of_the_features(n_clusters):
     assert_array_equal(found.labels[0], direct.labels)
     assert found.n_iter[0] == direct.n_iter
     assert found.inertia[0] == pytest.approx(direct.inertia)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of overflow
+@pytest.mark.parametrize("backend", available_backends())
+def test_what_is_too_far_apart_for_its_precision_is_not_at_distance_zero(backend):
+    X = np.array([[1e20, 0], [-1e20, 0], [0, 1]], dtype=np.float32)
+    expected = np.where(np.eye(3), 0, np.inf)
+    assert_array_equal(distances(X, X, resolve(backend)), expected)

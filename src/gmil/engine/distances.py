@@ -29,7 +29,8 @@ def distances(X: Instances, centers: Floats, backend: Backend) -> Floats:
     # The expansion is taken around the mean of the centres, so it rounds relative to their size too.
     center_norms = np.einsum("ij,ij->i", centers, centers)
     norms = row_sq_norms(X)[:, None] + center_norms + center_norms.max(initial=0)
-    close = np.flatnonzero(squares <= closeness(squares.dtype) * norms)
+    with np.errstate(invalid="ignore"):
+        close = np.flatnonzero(~(squares > closeness(squares.dtype) * norms))  # what overflowed is not above it either
     for start in range(0, len(close), _PAIRS_AT_ONCE):
         pairs = close[start : start + _PAIRS_AT_ONCE]
         rows, columns = np.divmod(pairs, len(centers))
@@ -47,5 +48,6 @@ def sq_differences(points: Floats, centers: Floats) -> Floats:
     differences = points - centers
     squares: Floats = np.einsum("ij,ij->i", differences, differences)
     rounding = (ROUNDING_STEPS * float(np.finfo(points.dtype).eps)) ** 2
-    squares[squares <= rounding * np.einsum("ij,ij->i", points, points)] = 0
+    limits = rounding * np.einsum("ij,ij->i", points, points)
+    squares[(squares <= limits) & np.isfinite(squares)] = 0
     return squares

@@ -143,4 +143,5 @@ def _measure_close_bags_again(
     for bag, column in close.nonzero().tolist():
         rows = scaling.apply(X[offsets[bag] : offsets[bag + 1]])
         squares = sq_norms(rows - centers[column])
-        minima[bag, column] = torch.where(squares <= rounding * sq_norms(rows), 0, squares).min()
+        is_rounding = (squares <= rounding * sq_norms(rows)) & squares.isfinite()
+        minima[bag, column] = torch.where(is_rounding, 0, squares).min()
