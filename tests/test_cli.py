@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 import gmil
 from gmil.cli import console
-from gmil.cli.inputs import parse_setting
 from gmil.cli.main import main
 
 
@@ -235,13 +234,6 @@ def test_doctor(run):
     assert "backend" in run("doctor").stdout
 
 
-def test_settings_are_python_literals_or_strings():
-    assert parse_setting("n_components=0.9") == ("n_components", 0.9)
-    assert parse_setting("scale=None") == ("scale", None)
-    assert parse_setting("scale=standard+l2") == ("scale", "standard+l2")
-    assert parse_setting("init=[[1, 2], [3, 4]]") == ("init", [[1, 2], [3, 4]])
-
-
 # ------------------------------------------------------------------ bad input
 
 
@@ -348,31 +340,6 @@ def test_a_data_set_that_is_not_here_is_a_failure_that_says_what_to_put_where(ru
     assert str(tmp_path) in result.stderr
 
 
-def test_the_module_runs_and_help_names_every_command():
-    done = subprocess.run([sys.executable, "-m", "gmil", "-h"], capture_output=True, text=True, check=True)
-    for name in ("cv", "fit", "predict", "data", "doctor"):
-        assert f"  {name} " in done.stdout
-    version = subprocess.run([sys.executable, "-m", "gmil", "--version"], capture_output=True, text=True, check=True)
-    assert gmil.__version__ in version.stdout
-
-
-def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypatch, capsys):
-    from gmil.cli import console
-
-    now = [0.0]
-    monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with console.Progress("work") as progress:
-        progress(1, 10)
-        now[0] = 1.9
-        progress(2, 10)
-        assert capsys.readouterr() == ("", "")
-        now[0] = 20.0
-        progress(5, 10)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "work: 5 of 10 done, about 20 s left\n"
-
-
 def test_what_is_read_is_not_written_over(run, bags_file, tmp_path):
     path, _, _ = bags_file
     model = tmp_path / "m.csv"
@@ -390,16 +357,7 @@ def test_what_is_read_is_not_written_over(run, bags_file, tmp_path):
     assert (path.read_bytes(), model.read_bytes()) == before
 
 
-def test_every_option_has_a_help_text():
-    commands = [main]
-    for command in commands:
-        commands += getattr(command, "commands", {}).values()
-        assert command.help
-        assert [p.opts for p in command.params if p.param_type_name == "option" and not p.help] == []
-
-
 def test_a_long_fit_and_a_long_check_say_what_they_do(run, bags_file, tmp_path, monkeypatch):
-    from gmil.cli import console
 
     path, _, _ = bags_file
     arguments = ["fit", path, "-o", tmp_path / "m.gmil"]
@@ -416,29 +374,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(bags_file):
         assert process.stderr.read() == b""
 
 
-def test_a_terminal_gets_a_bar_and_a_boxed_table(monkeypatch, capsys):
-    from gmil.cli import console
-
-    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
-    console.print_table(["a", "b"], [["x", "1"]], title="t")
-    assert "┃" in capsys.readouterr().out
-    monkeypatch.setattr(console.sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(console, "_QUIET_SECONDS", -1.0)
-    with console.Progress("work") as progress:
-        progress(1, 2)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize("name", ["[clip] a.mp4", "[/b].mp4"])
-def test_brackets_in_a_name_are_no_style(monkeypatch, capsys, name):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    console.print_table(["video", "sure"], [[name, "1 %"]], title=f"In {name}")
-    assert capsys.readouterr().out.count(name) == 2
-    with console._terminal_bar() as bar:
-        bar.add_task(name, total=2)
-
-
 def test_several_labels_are_predicted_in_a_column_each(run, tmp_path):
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     model = gmil.WeightedGMIL(10, random_state=0).fit(bags, np.column_stack([y, 1 - y, y]))
@@ -447,20 +382,6 @@ def test_several_labels_are_predicted_in_a_column_each(run, tmp_path):
     rows = list(csv.DictReader(io.StringIO(run("predict", tmp_path / "m.gmil", tmp_path / "d.csv").stdout)))
     predicted = [[int(row[f"prediction_{i}"]) for i in range(3)] for row in rows]
     np.testing.assert_array_equal(predicted, model.predict(bags))
-
-
-def test_no_number_is_cut_off_on_a_narrow_terminal(monkeypatch, capsys):
-    from gmil.cli import console
-
-    monkeypatch.setattr(console.sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("COLUMNS", "60")
-    names = ["data set", "method", "accuracy", "95 % interval", "balanced", "seconds"]
-    row = ["frames.parquet", "weighted-gmil", "91.0 ± 1.2", "85.0 - 97.0", "90.9", "1.24"]
-    for rows in ([row], [row, row]):
-        console.print_table(names, rows)
-        shown = capsys.readouterr().out
-        assert "…" not in shown
-        assert all(word in shown for word in [*names, *row])
 
 
 def test_a_folder_without_labels_says_where_they_belong(run, tmp_path):
