@@ -215,7 +215,7 @@ def test_sparse_bags_and_scalings(kernel, scale):
 def test_the_positive_class_and_more_classes():
     bags, y = separated_clusters()
     turned = DensityRatio(pos_label=0).fit(bags, 1 - y)
-    assert_array_equal(turned.decision_function(bags), DensityRatio().fit(bags, y).decision_function(bags))
+    assert_array_equal(turned.decision_function(bags), -DensityRatio().fit(bags, y).decision_function(bags))
     with pytest.raises(BagValidationError, match=r"Only binary classification is supported.*OneVsRestClassifier"):
         DensityRatio().fit(bags, np.arange(40) % 3)
     with pytest.raises(BagValidationError, match="pos_label=7 is not a class"):

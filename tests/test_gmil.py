@@ -158,10 +158,10 @@ def test_distances_between_a_bag_and_one_center(line, distance, to_positive, to_
 
 
 def test_distances_to_several_centers(line):
-    model = fit(*line, n_positive=2, n_negative=1)  # C+ = {10, 0}, C- = {20}
     new = [[[11.0], [18.0]]]
-    assert model.set_params(distance="hausdorff").decision_function(new)[0] == pytest.approx(9 - max(8, 11))
-    assert model.set_params(distance="center-mean").decision_function(new)[0] == pytest.approx(2 - (1 + 11) / 2)
+    for distance, expected in {"hausdorff": 9 - max(8, 11), "center-mean": 2 - (1 + 11) / 2}.items():
+        model = fit(*line, n_positive=2, n_negative=1, distance=distance)  # C+ = {10, 0}, C- = {20}
+        assert model.decision_function(new)[0] == pytest.approx(expected)
 
 
 def test_the_vote_of_the_instances(line):
@@ -328,7 +328,7 @@ def test_the_positive_class(line):
     assert model.predict([[[10.0]], [[20.0]]]).tolist() == ["musk", "air"]
     other = fit(bags, names, pos_label="air")
     assert other.predict([[[10.0]], [[20.0]]]).tolist() == ["musk", "air"]
-    assert other.decision_function([[[20.0]]])[0] > 0
+    assert other.decision_function([[[20.0]]])[0] < 0 < other.score_instances([[[20.0]]])[0]
     assert other.positive_bins_.tolist() == [2]
     np.testing.assert_array_equal(other.predict_proba([[[20.0]]]).argmax(axis=1), [0])
     with pytest.raises(

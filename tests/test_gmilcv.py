@@ -107,7 +107,7 @@ def test_more_classes_and_the_positive_class(data):
     model = GMILCV(GRID, random_state=0).fit(bags, three)
     assert model.decision_function(bags).shape == (50, 3)
     turned = GMILCV(GRID, pos_label=0, random_state=0).fit(bags, y)
-    assert (turned.predict(bags)[turned.decision_function(bags) > 0] == 0).all()
+    assert (turned.predict(bags)[turned.decision_function(bags) < 0] == 0).all()
 
 
 def test_settings_that_no_gmil_has_are_refused(data):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gmil import persistence
 from gmil.errors import BagValidationError
+from gmil.scaling import has_unit_length
 from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
 
 if TYPE_CHECKING:
@@ -72,6 +74,14 @@ def methods() -> dict[str, Any]:
 class BagEstimator(BaseEstimator):
     """An estimator on bags: it takes `Bags`, lists of 2-D arrays, 3-D arrays, and 2-D arrays of one-instance bags."""
 
+    _kept_parameters: ClassVar[tuple[str, ...]] = ()
+    """Parameters that a fitted model goes by: ``fit`` keeps them as attributes, and no later ``set_params`` matters."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if has_fit_parameter(cls, "groups"):  # scikit-learn's metadata routing then hands them on without being told
+            setattr(cls, "__metadata_request__fit", {"groups": True})
+
     @classmethod
     @functools.cache  # reading the signature is most of the time of get_params and clone
     def _get_param_names(cls) -> list[str]:
@@ -87,6 +97,15 @@ class BagEstimator(BaseEstimator):
         """
         persistence.save(self, path)
 
+    def _keep_parameters(self) -> None:
+        for name in self._kept_parameters:
+            setattr(self, f"{name}_", getattr(self, name))
+
+    def _complete(self) -> None:
+        """Set what a fitted model has now and files of older versions lack; `gmil.load` calls it for every model."""
+        if hasattr(self, "n_features_in_") and not all(hasattr(self, f"{name}_") for name in self._kept_parameters):
+            self._keep_parameters()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -94,39 +113,68 @@ class BagEstimator(BaseEstimator):
         return tags
 
 
-def warn_of_positive_class(label: Any, stacklevel: int) -> None:
-    """Say which of two strings is taken as the positive class."""
+def warn_of_positive_class(label: Any) -> None:
+    """Say which of two strings is taken as the positive class, as a warning about the line that called gmil."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("gmil", "sklearn"):
+        level, frame = level + 1, frame.f_back
     warnings.warn(
         f"The labels are strings; {label!r} is taken as the positive class. "
         "Pass pos_label to choose, or to silence this.",
         UserWarning,
-        stacklevel=stacklevel,
+        stacklevel=level,
     )
+
+
+def choose_positive_class(pos_label: Any, classes: NDArray[Any]) -> Any:
+    """Return the positive class of two, None of more; a ``pos_label`` that is no class, or one of many, is refused."""
+    labels = classes.tolist()
+    if len(labels) > 2:
+        if pos_label is not None:
+            msg = f"pos_label={pos_label!r} names the positive class of two, but y has {len(labels)} classes."
+            raise BagValidationError(msg)
+        return None
+    if pos_label is not None and pos_label not in labels:
+        msg = f"pos_label={pos_label!r} is not a class of y; the classes are {labels}."
+        raise BagValidationError(msg)
+    return labels[1] if pos_label is None else labels[labels.index(pos_label)]
 
 
 class BagClassifier(ClassifierMixin, BagEstimator, ABC):
     """A classifier of bags whose labels follow from ``decision_function``."""
 
     classes_: NDArray[Any]
+    pos_label_: Any
     n_features_in_: int
     _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
     _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
 
-    @abstractmethod
     def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
+        """Return how much every bag is of ``classes_[1]``, (n_bags,), or of every class, (n_bags, n_classes).
+
+        With two classes, decisions above zero are for ``classes_[1]`` and below zero for ``classes_[0]``, whichever
+        of them is ``pos_label``: scikit-learn's scorers read them so.
 
         Parameters
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
         """
+        return self._oriented(self._decide(X))
+
+    @abstractmethod
+    def _decide(self, X: Any) -> Floats:
+        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes)."""
+
+    def _oriented(self, decisions: Floats) -> Floats:
+        """Turn decisions about the positive class of two into decisions about ``classes_[1]``, or back."""
+        return -decisions if self.pos_label_ is not None and self.classes_[1] != self.pos_label_ else decisions
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of every bag, (n_bags,), or an indicator matrix where the model was fitted on one.
 
-        With two classes a bag is positive where its decision is above zero; a tie is negative. With more, the
-        class with the largest decision is taken.
+        With two classes it is that for which the decision is; a tie is negative: not the class ``pos_label``. With
+        more, the class with the largest decision is taken.
 
         Parameters
         ----------
@@ -139,47 +187,47 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:
         if decisions.ndim == 2:
             return cast("NDArray[Any]", self.classes_[decisions.argmax(axis=1)])
-        negative, positive = self._class_order()
-        return np.where(decisions > 0, self.classes_[positive], self.classes_[negative])
-
-    def _class_order(self) -> tuple[int, int]:
-        """Return the positions in ``classes_`` of the negative and of the positive class."""
-        pos_label = getattr(self, "pos_label", None)
-        positive = 1 if pos_label is None else int(np.flatnonzero(self.classes_ == pos_label)[0])
-        return 1 - positive, positive
+        positive = self._oriented(decisions) > 0
+        return np.where(positive == (self.classes_[1] == self.pos_label_), self.classes_[1], self.classes_[0])
 
     def _decisions_of(self, by_class: Floats) -> Floats:
         """Return how much of every class, (n_bags, n_classes); of two classes the positive less the negative one."""
-        if len(self.classes_) > 2:
-            return by_class
-        negative, positive = self._class_order()
-        return by_class[:, positive] - by_class[:, negative]
+        return by_class if len(self.classes_) > 2 else self._oriented(by_class[:, 1] - by_class[:, 0])
 
-    def _check_positive_class(self) -> None:
-        """Refuse a ``pos_label`` that is no class, or one of many; say which of two strings is taken as positive."""
-        pos_label, classes = getattr(self, "pos_label", None), self.classes_.tolist()
-        if len(classes) > 2:
-            if pos_label is not None:
-                msg = f"pos_label={pos_label!r} names the positive class of two, but y has {len(classes)} classes."
-                raise BagValidationError(msg)
-            return
-        if pos_label is not None and pos_label not in classes:
-            msg = f"pos_label={pos_label!r} is not a class of y; the classes are {classes}."
-            raise BagValidationError(msg)
-        if pos_label is None and self.classes_.dtype.kind in "UO":
-            warn_of_positive_class(classes[1], stacklevel=6)
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        """Set the classes, and which of two is positive; of two strings it is said where no one chose."""
+        pos_label = getattr(self, "pos_label", None)
+        self.classes_, self.pos_label_ = classes, choose_positive_class(pos_label, classes)
+        if pos_label is None and len(classes) == 2 and classes.dtype.kind in "UO":
+            warn_of_positive_class(self.pos_label_)
+
+    def _is_positive(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell of class numbers of two classes which are the positive one."""
+        return np.asarray(self.classes_[labels] == self.pos_label_)
+
+    def _complete(self) -> None:
+        super()._complete()
+        if hasattr(self, "classes_") and not hasattr(self, "pos_label_"):
+            pos_label, several = getattr(self, "pos_label", None), getattr(self, "multilabel_", False)
+            self.pos_label_ = None if several else choose_positive_class(pos_label, self.classes_)
+        if hasattr(self, "scale_shift_") and not hasattr(self, "unit_length_"):
+            self.unit_length_ = has_unit_length(cast("Any", self).scale)
 
     def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""
         bags = check_bags(X, estimator=self, reset=True)
-        self.classes_, encoded = check_bag_labels(y, bags, self)
-        return bags, encoded
+        return bags, self._check_labels(y, bags)
 
     def _check_lazy_training(self, X: LazyBags, y: Any) -> tuple[LazyBags, NDArray[np.int64]]:
         """Do the same for bags that are not in memory."""
         bags = check_lazy_bags(X, estimator=self, reset=True)
-        self.classes_, encoded = check_bag_labels(y, bags, self)
-        return bags, encoded
+        return bags, self._check_labels(y, bags)
+
+    def _check_labels(self, y: Any, bags: Bags | LazyBags) -> NDArray[np.int64]:
+        classes, labels = check_bag_labels(y, bags, self)
+        self._set_classes(classes)
+        self._keep_parameters()
+        return labels
 
     def _check_lazy_new(self, X: LazyBags) -> LazyBags:
         """Return bags that are not in memory, of the same features as the training bags."""
@@ -204,8 +252,7 @@ class TwoClassMixin:
                 f"{len(self.classes_)} classes. Wrap {type(self).__name__} in OneVsRestClassifier."
             )
             raise BagValidationError(msg)
-        self._check_positive_class()
-        return bags, labels == self._class_order()[1]
+        return bags, self._is_positive(labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = cast("Any", super()).__sklearn_tags__()

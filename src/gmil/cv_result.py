@@ -31,7 +31,8 @@ class CVResult:
     predictions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_labels)
         The label predicted for every bag when it was in the test fold.
     decisions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_classes)
-        NaN where the estimator has no decisions.
+        Of two classes they are about the second of ``np.unique(y)``, whichever is positive. NaN where the estimator
+        has no decisions.
     folds : array of shape (n_repeats, n_bags)
         The test fold of every bag.
     fit_seconds, predict_seconds : arrays of shape (n_settings, n_repeats, n_folds)
@@ -86,12 +87,14 @@ class CVResult:
             msg = f"label must be one of {labels.tolist()}, got {label!r}."
             raise ValueError(msg)
         column = int(found[0])
-        if self.decisions.ndim == 4:
-            decisions = self.decisions[..., column]
-        else:
-            decisions = self.decisions if label == self.positive_label else -self.decisions
+        decisions = self.decisions[..., column] if self.decisions.ndim == 4 else self.decisions * self._sign_of(label)
         y = self.y[:, column] > 0 if self.y.ndim == 2 else self.y == label
         return replace(self, y=y, predictions=decisions > 0, decisions=decisions, positive_label=True)
+
+    def _sign_of(self, label: Any) -> float:
+        """Return what makes decisions about the second of two classes decisions about ``label``: 1, or -1."""
+        classes = np.unique(self.y)
+        return -1.0 if len(classes) == 2 and label == classes[0] else 1.0
 
     def fold_accuracies(self) -> Floats:
         """Return the accuracy in every fold, (n_settings, n_repeats, n_folds)."""
@@ -143,9 +146,9 @@ class CVResult:
 
     def average_precision(self) -> Any:
         """Return the mean average precision over the folds that have positive bags; two classes only."""
-        positive = self._two_classes("average_precision")
+        positive, sign = self._two_classes("average_precision"), self._sign_of(self.positive_label)
         return self._mean_over_folds(
-            lambda s, r, test: metrics.average_precision(positive[test], self.decisions[s, r][test])
+            lambda s, r, test: metrics.average_precision(positive[test], sign * self.decisions[s, r][test])
         )
 
     def _two_classes(self, measure: str) -> NDArray[np.bool_]:
@@ -192,7 +195,7 @@ class CVResult:
     def _auc(self, setting: int, repeat: int, test: NDArray[np.bool_]) -> float:
         decisions, y = self.decisions[setting, repeat][test], self.y[test]
         if decisions.ndim == 1:
-            return metrics.auc(y == self.positive_label, decisions)
+            return metrics.auc(y == self.positive_label, decisions * self._sign_of(self.positive_label))
         members = y > 0 if y.ndim == 2 else y[:, None] == np.unique(self.y)
         by_class = [metrics.auc(member, decisions[:, i]) for i, member in enumerate(members.T)]
         known = [value for value in by_class if not np.isnan(value)]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
-from sklearn.pipeline import Pipeline
 
 from gmil.base import BagClassifier
 from gmil.cv_result import CVResult
 from gmil.engine import n_threads, one_blas_thread
-from gmil.folds import estimator_seed, fit_with_groups, is_indicator
+from gmil.folds import estimator_seed, fit_with_groups, is_indicator, last_step
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -77,17 +76,10 @@ def fold_by_fold(
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
         seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
-        positive_labels[s] = None if several else result.positive_label
+        positive_labels[s] = result.positive_label if decisions.ndim == 3 else None
         if progress is not None:
             progress(done, len(places))
-    if decisions.ndim == 3:
-        decisions *= signs_of(positive_labels)[:, None, None]
     return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
-
-
-def signs_of(positive_labels: list[Any]) -> Floats:
-    """Return what makes decisions under every setting speak of the positive class of the first: 1, or -1."""
-    return np.array([1.0 if label == positive_labels[0] else -1.0 for label in positive_labels])
 
 
 def _threads_over_folds(estimator: Any, bags: Bags | LazyBags, n_jobs: int | None) -> int:
@@ -132,12 +124,10 @@ def _run_fold(
 
 
 def positive_class(model: Any) -> Any:
-    """Return the label that a positive decision of a fitted two-class model stands for."""
-    if isinstance(model, Pipeline):
-        return positive_class(model[-1])
-    if hasattr(model, "_class_order"):
-        return model.classes_[model._class_order()[1]]
-    return model.classes_[1]
+    """Return the positive class of a fitted model of two classes: ``pos_label_``, or ``classes_[1]`` without one."""
+    _, last = last_step(getattr(model, "best_estimator_", model))
+    label = getattr(last, "pos_label_", None)
+    return model.classes_[1] if label is None else label
 
 
 def _judge(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[NDArray[Any], Floats]:

@@ -7,9 +7,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
@@ -120,9 +122,18 @@ def _refuse_few_groups(n_folds: int, groups: Any) -> None:
         raise BagValidationError(msg)
 
 
+def last_step(model: Any) -> tuple[str, Any]:
+    """Return the model at the end of a pipeline, or the model itself, and what its parameters begin with."""
+    prefix = ""
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        prefix += f"{name}__"
+    return prefix, model
+
+
 def takes_groups(model: Any) -> bool:
     """Tell whether a model, or the last step of a pipeline, can be told in ``fit`` which bags belong together."""
-    return _groups_argument(model) is not None
+    return groups_argument(model) is not None
 
 
 def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
@@ -130,19 +141,21 @@ def fit_with_groups(model: Any, X: Any, y: Any, groups: Any) -> Any:
 
     A single group has nothing to be kept apart from, and is not passed on.
     """
-    argument = None if groups is None else _groups_argument(model)
+    argument = None if groups is None else groups_argument(model)
     if argument is None or len(np.unique(groups)) < 2:
         return model.fit(X, y)
     return model.fit(X, y, **{argument: groups})
 
 
-def _groups_argument(model: Any) -> str | None:
-    prefix = ""
-    while isinstance(model, Pipeline):
-        name, model = model.steps[-1]
-        prefix += f"{name}__"
-    takes = has_fit_parameter(model, "groups") or isinstance(model, BaseSearchCV)
-    return f"{prefix}groups" if takes else None
+def groups_argument(model: Any) -> str | None:
+    """Return how a model is told in ``fit`` which bags belong together; None where it cannot be told."""
+    prefix, last = last_step(model)
+    if not (has_fit_parameter(last, "groups") or isinstance(last, BaseSearchCV)):
+        return None
+    if get_config()["enable_metadata_routing"] and isinstance(model, (Pipeline, BaseSearchCV)):
+        asks = get_routing_for_object(model).consumes("fit", ["groups"])
+        return "groups" if asks else None
+    return f"{prefix}groups"
 
 
 def _refuse_splitter(how_often: str, bag: int) -> None:

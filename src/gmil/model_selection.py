@@ -12,18 +12,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import column_or_1d
 
-from gmil.base import BagClassifier, warn_of_positive_class
+from gmil.base import BagClassifier, choose_positive_class, warn_of_positive_class
 from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
 from gmil.classifiers.weighted import WeightedGMIL
 from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
 from gmil.errors import BagValidationError
 from gmil.finite import refuse_non_finite
-from gmil.fold_by_fold import fold_by_fold, positive_class, signs_of
+from gmil.fold_by_fold import fold_by_fold
 from gmil.folds import (
     estimator_seed,
     fold_numbers,
     is_indicator,
+    last_step,
     strata,
     takes_groups,
     training_folds_are_complete,
@@ -135,13 +136,13 @@ def _refuse_numbers(repeats: int, random_state: int) -> None:
 def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any]) -> Any:
     """Return an estimator that knows which of two strings is positive, so that not every fold has to say it."""
     classes = sorted(set(y.tolist())) if y.ndim == 1 and all(isinstance(label, str) for label in y) else []
-    if len(classes) != 2 or any("pos_label" in setting for setting in settings):
+    if len(classes) != 2 or any(name.endswith("pos_label") for setting in settings for name in setting):
         return estimator
-    copied = clone(estimator)
-    if copied.get_params().get("pos_label", False) is not None:
+    copied, name = clone(estimator), f"{last_step(estimator)[0]}pos_label"
+    if copied.get_params().get(name, False) is not None:
         return estimator
-    warn_of_positive_class(classes[1], stacklevel=4)
-    return copied.set_params(pos_label=classes[1])
+    warn_of_positive_class(classes[1])
+    return copied.set_params(**{name: classes[1]})
 
 
 def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
@@ -209,26 +210,30 @@ def _all_at_once(
     decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
     decisions = decisions[..., 0] if is_one_problem else decisions
-    predictions, positive_labels = _labels(estimator, settings, decisions, y)
-    decisions = decisions * signs_of(positive_labels).reshape(-1, *[1] * (decisions.ndim - 1))
+    decisions, predictions, positive_label = _oriented(estimator, settings, decisions, y)
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
-    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_labels[0])
+    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_label)
 
 
-def _labels(
+def _oriented(
     estimator: Any, settings: list[dict[str, Any]], decisions: Floats, y: NDArray[Any]
-) -> tuple[NDArray[Any], list[Any]]:
-    """Return predictions, (n_settings, n_repeats, *shape of y), and the positive label of two under every setting."""
+) -> tuple[Floats, NDArray[Any], Any]:
+    """Return decisions about the second of two classes, predictions, and the positive class under the first setting.
+
+    Predictions are of shape (n_settings, n_repeats, *shape of y). The decisions given are about the positive class.
+    """
     if is_indicator(y):
-        return (decisions > 0).astype(y.dtype), [None] * len(settings)
-    flat = decisions.reshape(len(settings), -1, *decisions.shape[3:])
+        return decisions, (decisions > 0).astype(y.dtype), None
     models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
-    predictions = np.stack([model._labels_of(d) for model, d in zip(models, flat, strict=True)])
-    return predictions.reshape(*decisions.shape[:2], *y.shape), [positive_class(model) for model in models]
+    oriented = np.stack([model._oriented(own) for model, own in zip(models, decisions, strict=True)])
+    flat = oriented.reshape(len(settings), -1, *decisions.shape[3:])
+    predictions = np.stack([model._labels_of(own) for model, own in zip(models, flat, strict=True)])
+    return oriented, predictions.reshape(*decisions.shape[:2], *y.shape), models[0].pos_label_
 
 
 def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[Any]) -> Any:
     """Return a model that is not fitted but can turn decisions into labels."""
+    classes = np.unique(y)
     model = type(estimator)(pos_label=setting.get("pos_label", estimator.pos_label))
-    model.classes_ = np.unique(y)
+    model.classes_, model.pos_label_ = classes, choose_positive_class(model.pos_label, classes)
     return model

@@ -276,18 +276,18 @@ def _decode_model(entry: Mapping[str, Any], tensors: Mapping[str, NDArray[Any]])
     if name not in classes:
         msg = f"The file holds a {name!r}, which this gmil does not know. Install a newer gmil."
         raise ModelFileError(msg)
-    model = classes[name]()
-    known = model.get_params(deep=False)
+    known = classes[name]._get_param_names()
     unknown = [key for key in entry["params"] if key not in known]
     if unknown:
         msg = f"The file gives {name} the parameter {unknown[0]!r}, which this gmil does not know."
         raise ModelFileError(msg)
-    model.set_params(**{key: _decode(value, tensors) for key, value in entry["params"].items()})
+    model: Any = classes[name](**{key: _decode(value, tensors) for key, value in entry["params"].items()})
     for key, value in entry["fitted"].items():
         if not _FITTED_NAME.fullmatch(key) or hasattr(type(model), key):
             msg = f"The file gives {name} the attribute {key!r}, which no fitted model has."
             raise ModelFileError(msg)
         setattr(model, key, _decode(value, tensors))
+    model._complete()
     return model
 
 

@@ -57,7 +57,7 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):  
         y : ignored
             Labels belong to bags, not to instances.
         """
-        bags = self._check(X, reset=True)
+        bags = check_bags(X, estimator=self, reset=True, allow_nan=_allows_nan(self._base()))
         self.transformer_ = clone(self._base()).fit(bags.instances)
         return self
 
@@ -70,20 +70,14 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):  
             Bags of the same features as the training bags.
         """
         check_is_fitted(self)
-        bags = self._check(X, reset=False)
+        bags = check_bags(X, estimator=self, allow_nan=_allows_nan(self.transformer_))
         transformed = self.transformer_.transform(bags.instances)
         if is_table(X):
             return transformed
         return bags.with_instances(transformed, self._names_out(bags))
 
-    def _check(self, X: Any, *, reset: bool) -> Bags:
-        return check_bags(X, estimator=self, reset=reset, allow_nan=self._allow_nan())
-
     def _base(self) -> BaseEstimator:
         return StandardScaler() if self.transformer is None else self.transformer
-
-    def _allow_nan(self) -> bool:
-        return bool(get_tags(self._base()).input_tags.allow_nan)
 
     def _names_out(self, bags: Bags) -> list[str] | None:
         if bags.feature_names is None or not hasattr(self.transformer_, "get_feature_names_out"):
@@ -93,6 +87,10 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):  
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._allow_nan()
+        tags.input_tags.allow_nan = _allows_nan(self._base())
         tags.input_tags.sparse = get_tags(self._base()).input_tags.sparse
         return tags
+
+
+def _allows_nan(transformer: BaseEstimator) -> bool:
+    return bool(get_tags(transformer).input_tags.allow_nan)

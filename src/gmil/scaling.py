@@ -40,6 +40,11 @@ def is_fitted_on_columns(how: str | None) -> bool:
     return how not in (None, "l2")
 
 
+def has_unit_length(how: str | None) -> bool:
+    """Tell whether a scaling brings every instance to length 1."""
+    return how is not None and how.endswith("l2")
+
+
 def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
     """Learn a scaling from training instances.
 

@@ -231,10 +231,11 @@ def test_sparse_bags_stay_sparse_and_are_saved(gaussian_bags, tmp_path):
     assert_array_equal(gmil.load(tmp_path / "model.gmil").predict(sparse), model.predict(sparse))
 
 
-def test_the_positive_class_turns_decisions_round(gaussian_bags):
+def test_the_positive_class_turns_scores_round_and_no_decision(gaussian_bags):
     bags, y = gaussian_bags()
     plain, turned = CitationKNN().fit(bags, y), CitationKNN(pos_label=0).fit(bags, y)
-    assert_array_equal(turned.decision_function(bags), -plain.decision_function(bags))
+    assert_array_equal(turned.decision_function(bags), plain.decision_function(bags))
+    assert_array_equal(turned.score_instances(bags), -plain.score_instances(bags))
 
 
 @pytest.mark.parametrize(

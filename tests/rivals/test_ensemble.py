@@ -139,7 +139,7 @@ def test_the_positive_class_reaches_the_members(gaussian_bags):
     bags, y = gaussian_bags()
     model = MILEnsemble(pos_label="no", random_state=0).fit(bags, np.array(["no", "yes"])[y])
     assert {member.pos_label for member in model.estimators_} == {"no"}
-    assert_array_equal(model.predict(bags), np.where(model.decision_function(bags) > 0, "no", "yes"))
+    assert_array_equal(model.predict(bags), np.where(model.decision_function(bags) < 0, "no", "yes"))
     assert model.score(bags, np.array(["no", "yes"])[y]) > 0.6
 
 
@@ -147,7 +147,7 @@ def test_scores_of_instances_follow_the_positive_class_of_the_ensemble(gaussian_
     bags, y = gaussian_bags()
     of_their_own = MILEnsemble(APR(pos_label=0), random_state=0).fit(bags, y)
     told = MILEnsemble(APR(), pos_label=0, random_state=0).fit(bags, y)
-    assert_array_equal(of_their_own.decision_function(bags), -told.decision_function(bags))
+    assert_array_equal(of_their_own.decision_function(bags), told.decision_function(bags))
     assert_array_equal(of_their_own.score_instances(bags), -told.score_instances(bags))
 
 

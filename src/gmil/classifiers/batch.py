@@ -85,7 +85,7 @@ def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
 
 
 Receiver = Callable[[int, list[int], "Floats"], None]
-"""Takes the number of a setting, the numbers of jobs, and their decisions about all bags."""
+"""Takes the number of a setting, the numbers of jobs, and how positive they hold all bags to be."""
 
 
 def batch_decisions(
@@ -154,7 +154,7 @@ class _Batch:
             return self.indicator
         if parameters.pos_label not in self._positive:
             model = GMIL(pos_label=parameters.pos_label)
-            model.classes_ = self.classes
+            model._set_classes(self.classes)
             self._positive[parameters.pos_label] = model._positive_bags(self.labels)
         return self._positive[parameters.pos_label]
 

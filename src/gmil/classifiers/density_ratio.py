@@ -110,8 +110,8 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
     }
 
     # What `CodebookClassifier` reads: targets are a positive codebook without a negative one.
-    distance = "min"
-    rule = "nearest"
+    distance_ = "min"
+    rule_ = "nearest"
     backend = "auto"
     n_jobs = None
 

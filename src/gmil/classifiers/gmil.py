@@ -150,6 +150,7 @@ class GMIL(FittingSteps):
     """
 
     _reads_blocks = True
+    _kept_parameters = ("distance", "rule")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_positive": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -290,5 +291,5 @@ class GMIL(FittingSteps):
         to_used = self._distances(instances, backend)
         self._fit_threshold(to_used, bags.offsets, positive, nearest, sq_nearest, backend)
         decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
-        self.slope_ = voting.fit_slope(decisions, self._ordered(labels))
+        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
         return self

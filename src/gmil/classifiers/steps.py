@@ -13,7 +13,6 @@ from gmil.classifiers.soft_counts import choose_bandwidth, soft_votes
 from gmil.classifiers.space import fit_space
 from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.voted import CodebookClassifier
-from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -64,23 +63,15 @@ class FittingSteps(CodebookClassifier):
                 self._judge_lazily(bags, voting.Voter.positive_distances, minima), positive, spreads
             )
         decisions = self._judge_lazily(bags, voting.Voter.bag_decisions, minima)
-        self.slope_ = voting.fit_slope(decisions, self._ordered(labels))
+        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
         return self
 
     def _positive_bags(self, labels: Integers) -> Booleans:
         """Return which bags are positive, (n_bags, 1), or for every class, (n_bags, n_classes)."""
         n_classes = len(self.classes_)
         if n_classes > 2:
-            if self.pos_label is not None:
-                msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has {n_classes} classes."
-                raise BagValidationError(msg)
             return np.asarray(labels[:, None] == np.arange(n_classes))
-        self._check_positive_class()
-        return labels[:, None] == self._class_order()[1]
-
-    def _ordered(self, labels: Integers) -> Integers:
-        """Return class numbers such that, of two classes, the positive one is 1."""
-        return labels if len(self.classes_) > 2 else (labels == self._class_order()[1]).astype(np.int64)
+        return self._is_positive(labels)[:, None]
 
     def _fit_space(self, X: Instances, generator: np.random.Generator) -> Instances:
         space, instances = fit_space(X, self.scale, self.n_components, generator, self.metric)

@@ -123,7 +123,7 @@ class GMILCV(BagClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose a setting by inner cross-validation and fit it on all training bags.
 
         Parameters
@@ -137,7 +137,7 @@ class GMILCV(BagClassifier):
         bags, labels = self._check_lazy_training(X, y) if isinstance(X, LazyBags) else self._check_training(X, y)
         y = self.classes_[labels]
         generator = make_generator(self.random_state)
-        base = GMIL(sample_size=self.sample_size, pos_label=self.pos_label, n_jobs=self.n_jobs, backend=self.backend)
+        base = GMIL(sample_size=self.sample_size, pos_label=self.pos_label_, n_jobs=self.n_jobs, backend=self.backend)
         folds = self._inner_folds(labels, groups, generator)
         settings = self._settings(bags, folds)
         for setting in settings:
@@ -193,7 +193,7 @@ class GMILCV(BagClassifier):
             raise BagValidationError(msg)
         jobs = [Job(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
         tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
-        truth = y if len(self.classes_) > 2 else y == self.classes_[self._class_order()[1]]
+        truth = y if len(self.classes_) > 2 else y == self.pos_label_
         hits = np.zeros(len(settings))
 
         def count(setting: int, some: list[int], decisions: Floats) -> None:
@@ -205,15 +205,9 @@ class GMILCV(BagClassifier):
         batch_decisions(base, settings, bags, y, jobs, count, n_jobs=self.n_jobs)
         return hits / tested.sum()
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return decisions of the best setting, as `gmil.GMIL.decision_function` does.
-
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-        """
+    def _decide(self, X: Any) -> Floats:
         bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
-        return self.estimator_.decision_function(bags)
+        return self._oriented(self.estimator_.decision_function(bags))
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class for every bag, as `gmil.GMIL.predict_proba` does.

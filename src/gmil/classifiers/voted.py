@@ -30,11 +30,11 @@ class CodebookClassifier(BagClassifier):
     """A classifier whose fitted attributes are those of `gmil.GMIL`."""
 
     scale: str | None
-    distance: str
-    rule: str
     backend: str
     n_jobs: int | None
     pos_label: Any
+    distance_: str
+    rule_: str
     cluster_centers_: Floats
     positive_bins_: Integers
     negative_bins_: Integers
@@ -42,23 +42,14 @@ class CodebookClassifier(BagClassifier):
     slope_: float
     scale_shift_: Floats | None
     scale_divisor_: Floats | None
+    unit_length_: bool
     pca_mean_: Floats | None
     pca_components_: Floats | None
     whitening_: Floats | None
     embedding_: tuple[Any, ...] | None
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): positive for positive bags.
-
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-
-        Returns
-        -------
-        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): above zero for positive bags."""
         if isinstance(X, LazyBags):
             return self._judge_lazily(self._check_lazy_new(X), voting.Voter.bag_decisions)
         bags = self._check_new(X)
@@ -82,10 +73,7 @@ class CodebookClassifier(BagClassifier):
         logits = decisions * self.slope_
         if logits.ndim == 2:
             return np.asarray(softmax(logits, axis=1))
-        negative, positive = self._class_order()
-        probabilities = np.empty((len(logits), 2))
-        probabilities[:, positive], probabilities[:, negative] = expit(logits), expit(-logits)
-        return probabilities
+        return np.column_stack([expit(-logits), expit(logits)])
 
     def score_instances(self, X: Any) -> Floats:
         """Return how positive every instance is: d(x, C-) - d(x, C+), or tau - d(x, C+).
@@ -126,7 +114,7 @@ class CodebookClassifier(BagClassifier):
         backend = resolve(self.backend, self.n_jobs)
         to_used, voter = self._new_distances(bags, backend), self._voter()
         decisions = voter.bag_decisions(to_used, bags.offsets, backend)
-        predicted = self._labels_of(decisions)[0]
+        predicted = self._labels_of(self._oriented(decisions))[0]
         problem = 0 if decisions.ndim == 1 else self._class_number(predicted if label is None else label)
         return explain_problem(
             voter,
@@ -138,16 +126,15 @@ class CodebookClassifier(BagClassifier):
         )
 
     def _keep_space(self, space: FeatureSpace) -> None:
-        self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
+        self.scale_shift_, self.scale_divisor_, self.unit_length_ = space.shift, space.divisor, space.unit_length
         self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
         self.whitening_, self.embedding_ = space.whitening, space.embedding
 
     def _space(self) -> FeatureSpace:
-        unit_length = self.scale is not None and self.scale.endswith("l2")
         return FeatureSpace(
             self.scale_shift_,
             self.scale_divisor_,
-            unit_length,
+            self.unit_length_,
             self.pca_mean_,
             self.pca_components_,
             self.whitening_,
@@ -167,8 +154,8 @@ class CodebookClassifier(BagClassifier):
             np.atleast_2d(self.positive_bins_),
             np.atleast_2d(self.negative_bins_),
             thresholds,
-            self.distance,
-            self.rule,
+            self.distance_,
+            self.rule_,
         )
 
     def _new_distances(self, bags: Bags, backend: Backend) -> Floats:
@@ -190,7 +177,7 @@ class CodebookClassifier(BagClassifier):
         the bins in use, ``sq_minima``, which are measured where they are not given. Otherwise whole bags are read.
         """
         voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
-        if self.rule == "nearest" and self.distance in voting.FROM_NEAREST:
+        if self.rule_ == "nearest" and self.distance_ in voting.FROM_NEAREST:
             if sq_minima is None:
                 used = Clustering(self._space(), self.cluster_centers_[voter.used_bins])
                 sq_minima = measure_bags(bags, [used], backend)[0].sq_minima

@@ -138,12 +138,16 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     model = getattr(estimator, "estimator_", estimator)
     once = isinstance(bags, LazyBags)  # bags on disk are read for the decisions, and everything follows from these
     predictions = model._labels_of(decisions) if once else estimator.predict(bags)
-    columns = {"bag": _ids(bags), **_named_columns("prediction", predictions, estimator.classes_)}
-    columns |= _named_columns("decision", decisions, estimator.classes_)
+    probabilities = None
     if hasattr(estimator, "predict_proba"):
         probabilities = model._probabilities_of(decisions) if once else estimator.predict_proba(bags)
-        if decisions.ndim == 1:
-            probabilities = probabilities[:, np.flatnonzero(estimator.classes_ == positive_class(estimator))[0]]
+    if decisions.ndim == 1:  # of two classes the table is about the positive one
+        column = int(np.flatnonzero(estimator.classes_ == positive_class(estimator))[0])
+        decisions = decisions if column == 1 else -decisions
+        probabilities = None if probabilities is None else probabilities[:, column]
+    columns = {"bag": _ids(bags), **_named_columns("prediction", predictions, estimator.classes_)}
+    columns |= _named_columns("decision", decisions, estimator.classes_)
+    if probabilities is not None:
         columns |= _named_columns("probability", probabilities, estimator.classes_)
     return pa.table({name: pa.array(np.asarray(column).tolist()) for name, column in columns.items()})
 

@@ -84,13 +84,15 @@ def _fold_row(job: Job, result: CVResult, fold: int, choices: list[Choice]) -> d
     bags = np.flatnonzero(result.folds[0] == fold)
     chosen = next((c for c in choices if c.seed == estimator_seed(job.seed, 0, fold)), None)
     tune_seconds = 0.0 if chosen is None else chosen.seconds
+    # In the store, decisions of two classes are about the positive one: their order as texts may be another.
+    about_positive = result if result.decisions.ndim == 4 else result.one_vs_rest(result.positive_label)
     return {
         "fold": fold,
         "status": "ok",
         "bags": bags,
         "labels": _texts(result.y[bags]),
         "predictions": _texts(result.predictions[0, 0, bags]),
-        "decisions": np.asarray(result.decisions[0, 0, bags], dtype=np.float64).ravel(),
+        "decisions": np.asarray(about_positive.decisions[0, 0, bags], dtype=np.float64).ravel(),
         "classes": _texts(np.unique(result.y)),
         "positive_label": str(result.positive_label),
         "accuracy": float(result.correct[0, 0, bags].mean()),

@@ -123,6 +123,8 @@ def cv_result(rows: list[dict[str, Any]]) -> CVResult:
         seconds[:, r, row["fold"]] = row["fit_seconds"], row["predict_seconds"]
     if decisions.ndim == 3:
         decisions = decisions[..., np.argsort(classes)]  # as texts, 10 comes before 9
+    elif rows[0]["positive_label"] == min(classes):
+        decisions = -decisions
     return CVResult(
         y.astype(str),
         predictions.astype(str)[None],

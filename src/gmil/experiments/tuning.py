@@ -59,7 +59,7 @@ class Tuned(ClassifierMixin, BaseEstimator):
         self.on_choice = on_choice
         self.random_state = random_state
 
-    def fit(self, X: Bags, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Bags, y: Any, *, groups: Any = None) -> Self:
         """Choose a setting, then fit it on all training bags; those of one group are tested together."""
         start = time.perf_counter()
         # A single setting is taken as it is: a method that chooses by itself is told so by one.

@@ -51,6 +51,8 @@ def judge(model: Any, bags: Bags, y: Any, label: Any) -> Judged:
     decisions = _decisions(model, bags)
     if decisions is not None and decisions.ndim == 2:
         decisions = decisions[:, column]
+    elif decisions is not None and column == 0:
+        decisions = -decisions  # they are about the second of two classes
     known = predicted if given is None else given
     positive = known[:, column] > 0 if known.ndim == 2 else known == focus
     right = None if given is None else int((_rows(predicted) == _rows(given)).all(axis=1).sum())

@@ -174,16 +174,8 @@ class APR(BinaryClassifier):
             kept = kept[discriminating]
         return kept, expand(box.edges, inside, self.tau, self.epsilon)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how far inside the box the best instance of every bag lies, (n_bags,); outside it is negative.
-
-        That is measured on the worst feature, in its deviations.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return how far inside the box the best instance of every bag lies, (n_bags,); outside it is negative."""
         scores, offsets = self._score_instances(X)
         return reference.bag_max(scores, offsets)
 

@@ -107,6 +107,8 @@ class CitationKNN(ScaledClassifier):
         "backend": [StrOptions(set(BACKENDS))],
     }
 
+    _kept_parameters = ("n_references", "distance", "rank")
+
     def __init__(
         self,
         n_references: int = 2,
@@ -142,20 +144,9 @@ class CitationKNN(ScaledClassifier):
         self.radii_ = citing_radii(self._fit_distances(X, y), self.n_citers)
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the votes for the positive class minus those for the negative one, or the votes for every class.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-
-        Returns
-        -------
-        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
-        """
+    def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
-        return self._decide(grouped(instances, bags.offsets))
+        return self._judge(grouped(instances, bags.offsets))
 
     def score_instances(self, X: Any) -> Floats:
         """Return how every instance would be judged if it were a bag by itself.
@@ -171,7 +162,7 @@ class CitationKNN(ScaledClassifier):
             Votes as in ``decision_function``, aligned with the instances of all bags, one bag after the other.
         """
         bags, instances = self._new_scaled(X)
-        return self._decide(grouped(instances, np.arange(bags.n_instances + 1)))
+        return self._judge(grouped(instances, np.arange(bags.n_instances + 1)))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def leave_one_out(self, X: Any, y: Any) -> NDArray[Any]:
@@ -193,7 +184,7 @@ class CitationKNN(ScaledClassifier):
         np.fill_diagonal(within, np.inf)  # no bag is its own neighbour
         votes = voters(within, radii, self.n_references)
         np.fill_diagonal(votes, 0)
-        return model._labels_of(model._count(votes, model.labels_))
+        return model._labels_of(model._oriented(model._count(votes, model.labels_)))
 
     # ---------------------------------------------------------------- folds and settings that share their distances
 
@@ -211,8 +202,7 @@ class CitationKNN(ScaledClassifier):
         alike: dict[Any, list[int]] = {}
         for i, model in enumerate(models):
             model._validate_params()
-            model.classes_ = classes
-            model._check_positive_class()
+            model._set_classes(classes)
             alike.setdefault((model.scale, model.distance, model.rank), []).append(i)
         for numbers in alike.values():
             distances = models[numbers[0]]._distances_in_folds(bags, training)
@@ -244,17 +234,16 @@ class CitationKNN(ScaledClassifier):
     def _fit_distances(self, X: Any, y: Any) -> Floats:
         """Keep the training bags; return the distances between them."""
         bags, self.labels_ = self._check_training(X, y)
-        self._check_positive_class()
         training = grouped(self._fit_scaled(bags), bags.offsets)
         self.instances_, self.offsets_ = to_parts(training.instances), training.offsets
         return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))
 
-    def _decide(self, queries: Grouped) -> Floats:
+    def _judge(self, queries: Grouped) -> Floats:
         training = Grouped(from_parts(self.instances_), self.offsets_)
         backend = resolve(self.backend, self.n_jobs)
-        to_training = distances_between(queries, training, self.distance, self.rank, backend)
-        return self._count(voters(to_training, self.radii_, self.n_references), self.labels_)
+        to_training = distances_between(queries, training, self.distance_, self.rank_, backend)
+        return self._count(voters(to_training, self.radii_, self.n_references_), self.labels_)
 
     def _count(self, votes: Floats, labels: Integers) -> Floats:
-        """Return votes by class, (n_queries, n_classes), or of two classes their difference, (n_queries,)."""
+        """Return votes by class, (n_queries, n_classes), or those for less those against the positive of two."""
         return self._decisions_of(votes @ (labels[:, None] == np.arange(len(self.classes_))))

@@ -26,7 +26,7 @@ from gmil.rivals.crf_states import (
     spread_of,
 )
 from gmil.rivals.crf_training import Solution, train_crf
-from gmil.rivals.members import has_other_positive_class, with_positive_class
+from gmil.rivals.members import own_positive_class, with_positive_class
 from gmil.rivals.out_of_fold import out_of_fold_scores
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
@@ -143,6 +143,8 @@ class MICRF(BinaryClassifier):
         "random_state": ["random_state"],
     }
 
+    _kept_parameters = ("dissimilarity", "max_states", "transductive")
+
     def __init__(
         self,
         estimator: Any = None,
@@ -171,7 +173,7 @@ class MICRF(BinaryClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters
@@ -186,8 +188,7 @@ class MICRF(BinaryClassifier):
         bags, positive = self._check_two_classes(X, y)
         group_numbers = check_groups(groups, len(bags))
         generator = make_generator(self.random_state)
-        negative_class, positive_class = self._class_order()
-        labels = self.classes_[np.where(positive, positive_class, negative_class)]
+        labels = self._labels_of(self._oriented(np.where(positive, 1.0, -1.0)))
         folds = tuning_folds(positive, group_numbers, generator)
         seed = int(generator.integers(2**31 - 1))
         found = [out_of_fold_scores(base, bags, labels, group_numbers, folds, seed) for base in self._bases()]
@@ -230,16 +231,8 @@ class MICRF(BinaryClassifier):
         self.objectives_, self.stop_reason_ = solution.objectives, solution.stop_reason
         self.n_iter_ = len(solution.objectives)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how much the best instance of every bag lowers the energy, (n_bags,).
-
-        With ``transductive`` the bags choose jointly first, and each is then judged with the others as they chose.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return how much the best instance of every bag lowers the energy, (n_bags,)."""
         bags, instances = self._new_scaled(X)
         return resolve("auto", self.n_jobs).bag_max(self._gains(bags, instances), bags.offsets)
 
@@ -255,19 +248,19 @@ class MICRF(BinaryClassifier):
 
     def _gains(self, bags: Bags, instances: Instances) -> Floats:
         backend = resolve("auto", self.n_jobs)
-        n_together = self.n_training_bags_ + (len(bags) if self.transductive else 1)
+        n_together = self.n_training_bags_ + (len(bags) if self.transductive_ else 1)
         per_pair, dissimilarity = self._per_pair(n_together), self._dissimilarity()
         weights = self.dissimilarity_weights_ * per_pair
         scores = self.score_weights_ @ [scorer.score_instances(bags) for scorer in self.scorers_]
         gains = scores - self.threshold_
         gains -= dissimilarity.total(instances, from_parts(self.witness_instances_), weights, backend)
-        if not self.transductive:
+        if not self.transductive_:
             return gains
-        candidates = best_candidates(gains, bags.offsets, self.max_states)
+        candidates = best_candidates(gains, bags.offsets, self.max_states_)
         return joint_gains(gains, instances, bags.offsets, candidates, dissimilarity, weights, backend)
 
     def _dissimilarity(self) -> Dissimilarity:
-        return Dissimilarity(KINDS[self.dissimilarity], self.width_)
+        return Dissimilarity(KINDS[self.dissimilarity_], self.width_)
 
     def _per_pair(self, n_bags: int) -> float:
         """Return one over the number of positive bags that a bag expects among the others of a graph."""
@@ -282,12 +275,11 @@ class MICRF(BinaryClassifier):
             got = f"{type(unfit[0]).__name__} lacks one" if unfit else "the list is empty"
             msg = f"Every scorer in estimator must have fit and score_instances, but {got}."
             raise BagValidationError(msg)
-        label = self.classes_.tolist()[self._class_order()[1]]
         for base in bases:
-            if has_other_positive_class(base, label):
+            if own_positive_class(base) not in (None, self.pos_label_):
                 msg = (
-                    f"{type(base).__name__} in estimator has pos_label={base.pos_label!r}, but the positive class is "
-                    f"{label!r}. Pass pos_label to MICRF, and none to its scorers."
+                    f"{type(base).__name__} in estimator has pos_label={own_positive_class(base)!r}, but the positive "
+                    f"class is {self.pos_label_!r}. Pass pos_label to MICRF, and none to its scorers."
                 )
                 raise BagValidationError(msg)
-        return [with_positive_class(base, label) for base in bases]
+        return [with_positive_class(base, self.pos_label_) for base in bases]

@@ -67,6 +67,8 @@ class DensityClassifier(BinaryClassifier):
     combine: str
     n_jobs: int | None
     random_state: Any
+    combine_: str
+    _kept_parameters = ("combine",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryClassifier._parameter_constraints,
@@ -132,18 +134,12 @@ class DensityClassifier(BinaryClassifier):
 
     def _training_distances(self, concepts: list[Concept], data: LabelledInstances) -> Floats:
         exponents = [exponents_of(data.terms, concept.point, concept.scales) for concept in concepts]
-        return bag_distances(mean_exponents(exponents), data.offsets, self.combine)
+        return bag_distances(mean_exponents(exponents), data.offsets, self.combine_)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return log P(positive) of every bag minus the log of the threshold, (n_bags,).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return log P(positive) of every bag minus the log of the threshold, (n_bags,)."""
         exponents, offsets = self._new_exponents(X)
-        return self.threshold_ - bag_distances(exponents, offsets, self.combine)
+        return self.threshold_ - bag_distances(exponents, offsets, self.combine_)
 
     def score_instances(self, X: Any) -> Floats:
         """Return log p of every instance minus the log of the threshold, (n_instances,).

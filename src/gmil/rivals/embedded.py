@@ -29,14 +29,7 @@ class EmbeddedClassifier(TunableClassifier):
     coef_: Floats
     intercept_: Floats
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
         return self._decisions(self._vectors(self._check_new(X)), self.coef_, self.intercept_)
 
     @abstractmethod

@@ -145,6 +145,7 @@ class VLADClassifier(EncodedClassifier):
     """
 
     _size = "n_clusters"
+    _kept_parameters = ("occupancy",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EncodedClassifier._parameter_constraints,
@@ -202,4 +203,4 @@ class VLADClassifier(EncodedClassifier):
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:
         backend = resolve(self.backend, self.n_jobs)
         centers = self.cluster_centers_
-        return normalize_vectors(vlad_vectors(instances, offsets, centers, backend, occupancy=self.occupancy))
+        return normalize_vectors(vlad_vectors(instances, offsets, centers, backend, occupancy=self.occupancy_))

@@ -15,10 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
-from gmil.folds import fit_with_groups, takes_groups
+from gmil.folds import fit_with_groups, last_step, takes_groups
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.constraints import AT_LEAST_ONE
-from gmil.rivals.members import has_other_positive_class, with_positive_class, with_seed
+from gmil.rivals.members import with_positive_class, with_seed
 from gmil.rivals.tuning import check_groups
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, groups: Any, seed:
 
 
 def _members_score_instances(ensemble: MILEnsemble) -> bool:
-    return hasattr(ensemble._base(), "score_instances")
+    members = getattr(ensemble, "estimators_", None) or [ensemble._base()]
+    return hasattr(members[0], "score_instances")
 
 
 @register(method="ensemble")
@@ -116,7 +117,7 @@ class MILEnsemble(BagClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Train the members on bags drawn with replacement.
 
         Parameters
@@ -130,7 +131,6 @@ class MILEnsemble(BagClassifier):
             Copies of a bag belong together in any case.
         """
         bags, labels = self._check_training(X, y)
-        self._check_positive_class()
         generator = make_generator(self.random_state)
         draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
         seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
@@ -146,18 +146,8 @@ class MILEnsemble(BagClassifier):
         )
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the share of members for the positive class minus that for the negative one, or those of all classes.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-
-        Returns
-        -------
-        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return the share of members for the positive class minus that for the other, or the shares of all classes."""
         bags = self._check_new(X)
         predicted = np.array([member.predict(bags) for member in self.estimators_])  # (n_members, n_bags)
         return self._decisions_of((predicted[..., None] == self.classes_).mean(axis=0))
@@ -180,8 +170,8 @@ class MILEnsemble(BagClassifier):
         """
         bags = self._check_new(X)
         scores = np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
-        turned = len(self.classes_) == 2 and has_other_positive_class(self.estimators_[0], self._positive_class())
-        return -scores if turned else scores
+        theirs = getattr(last_step(self.estimators_[0])[1], "pos_label_", self.pos_label_)
+        return scores if theirs == self.pos_label_ else -scores
 
     def _base(self) -> BaseEstimator:
         return CitationKNN() if self.estimator is None else self.estimator
@@ -190,10 +180,7 @@ class MILEnsemble(BagClassifier):
         """Return what is trained, told which class is positive, so that all members score alike."""
         if len(self.classes_) > 2:
             return clone(self._base())
-        return with_positive_class(self._base(), self._positive_class())
-
-    def _positive_class(self) -> Any:
-        return self.classes_.tolist()[self._class_order()[1]]
+        return with_positive_class(self._base(), self.pos_label_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,7 @@ from gmil.rivals.encoding_vectors import fisher_vectors, fit_mixture, normalize_
 from gmil.rivals.encodings import EncodedClassifier
 from gmil.rivals.mixtures import Mixture
 from gmil.rivals.sparse_parts import dense
+from gmil.scaling import Scaling
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
@@ -147,7 +148,7 @@ class FisherVectorClassifier(EncodedClassifier):
         if isinstance(n_components, str):
             n_components = _automatic_components(X)
         space, instances = fit_space(X, self.scale, n_components, training.generator)
-        self.scale_shift_, self.scale_divisor_ = space.shift, space.divisor
+        self._keep_scaling(Scaling(*space[:3]))
         self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
         return dense(instances)
 

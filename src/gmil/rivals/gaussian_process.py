@@ -187,14 +187,8 @@ class GPMIL(BinaryClassifier):
         self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, basis.points)[2:]
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account."""
         return self._moments(X).log_odds
 
     def predict_proba(self, X: Any) -> Floats:
@@ -206,8 +200,7 @@ class GPMIL(BinaryClassifier):
             Bags of the same features as the training bags.
         """
         decisions = self.decision_function(X)
-        order = np.argsort(self._class_order())  # the negative class first, unless classes_ has it second
-        return np.stack([expit(-decisions), expit(decisions)], axis=1)[:, order]
+        return np.column_stack([expit(-decisions), expit(decisions)])
 
     def predict_variance(self, X: Any) -> Floats:
         """Return the variance of the soft maximum of every bag, (n_bags,): how unsure its log-odds are.

@@ -125,6 +125,8 @@ class GraphKernelSVM(TunedClassifier):
         "normalize": [StrOptions({"each", "sum"})],
     }
 
+    _kept_parameters = ("graphs", "max_edges", "normalize")
+
     def __init__(
         self,
         graphs: str = "implicit",
@@ -177,8 +179,8 @@ class GraphKernelSVM(TunedClassifier):
 
     def _graphs(self, instances: Instances, offsets: Integers, backend: Backend) -> tuple[Points, Points, int]:
         """Return the nodes and the edges of bags, and how many bags have more edges than were taken."""
-        if self.graphs == "explicit":
-            edges, n_thinned = graph_edges(instances, offsets, self.max_edges, backend)
+        if self.graphs_ == "explicit":
+            edges, n_thinned = graph_edges(instances, offsets, self.max_edges_, backend)
             return all_nodes(instances, offsets), edges, n_thinned
         none = Points(np.empty((0, 4)), np.empty(0), np.zeros(len(offsets), dtype=np.int64))
         return clique_nodes(instances, offsets, backend), none, 0
@@ -194,21 +196,14 @@ class GraphKernelSVM(TunedClassifier):
     def _solve(self, kernel: Floats, positive: Booleans, C: float) -> tuple[Floats, float]:
         return solve_svm(kernel, positive, np.full(len(kernel), C))
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
         backend = resolve("auto", self.n_jobs)
         nodes, edges, _ = self._graphs(as_double(instances), bags.offsets, backend)
         node_sums = self._sums(nodes, self.support_instances_, self.dual_coef_, self.gamma_, backend)
         edge_sums = self._sums(edges, self.support_edges_, self.edge_coef_, self.edge_gamma_, backend)
         own = own_rbf_sums(nodes, self.gamma_, backend), own_rbf_sums(edges, self.edge_gamma_, backend)
-        by_nodes, by_edges = lengths(*own, self.normalize)
+        by_nodes, by_edges = lengths(*own, self.normalize_)
         return np.asarray(node_sums / by_nodes + edge_sums / by_edges + self.intercept_)
 
     def _sums(self, points: Points, support: Any, dual: Floats, gamma: float, backend: Backend) -> Floats:

@@ -32,15 +32,11 @@ class InstanceFunction(TunedClassifier):
     support_instances_: Any
     dual_coef_: Floats
     intercept_: float
+    kernel_: str
+    _kept_parameters = ("kernel",)
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the largest score of the instances of every bag, (n_bags,).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return the largest score of the instances of every bag, (n_bags,)."""
         bags, instances = self._new_scaled(X)
         return resolve("auto", self.n_jobs).bag_max(self._instance_values(instances), bags.offsets)
 
@@ -55,7 +51,7 @@ class InstanceFunction(TunedClassifier):
         return self._instance_values(self._new_scaled(X)[1])
 
     def _instance_values(self, instances: Instances) -> Floats:
-        kernel = InstanceKernel(self.kernel, self.gamma_)
+        kernel = InstanceKernel(self.kernel_, self.gamma_)
         backend = resolve("auto", self.n_jobs)
         return (
             expansion(instances, from_parts(self.support_instances_), self.dual_coef_, kernel, backend)

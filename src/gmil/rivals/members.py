@@ -6,18 +6,21 @@ from typing import Any
 
 from sklearn.base import clone
 
+from gmil.folds import last_step
+
 
 def with_positive_class(estimator: Any, label: Any) -> Any:
     """Return a copy that takes ``label`` as positive, unless it has a positive class of its own or knows of none."""
     copied = clone(estimator)
-    if copied.get_params().get("pos_label", False) is None:
-        copied.set_params(pos_label=label)
+    prefix, _ = last_step(copied)
+    if copied.get_params().get(f"{prefix}pos_label", False) is None:
+        copied.set_params(**{f"{prefix}pos_label": label})
     return copied
 
 
-def has_other_positive_class(estimator: Any, label: Any) -> bool:
-    """Tell whether an estimator takes another class than ``label`` as positive, by a ``pos_label`` of its own."""
-    return estimator.get_params().get("pos_label") not in (None, label)
+def own_positive_class(estimator: Any) -> Any:
+    """Return the ``pos_label`` of an estimator, or of the last step of a pipeline; None where it has none."""
+    return estimator.get_params().get(f"{last_step(estimator)[0]}pos_label")
 
 
 def with_seed(estimator: Any, seed: int) -> Any:

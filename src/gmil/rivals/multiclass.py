@@ -24,10 +24,7 @@ class MulticlassClassifier(ScaledClassifier):
     def _check_classes(self, X: Any, y: Any) -> tuple[Bags, Integers]:
         """Return training bags and class numbers; of two classes the positive one is 1."""
         bags, labels = self._check_training(X, y)
-        self._check_positive_class()
-        if len(self.classes_) == 2:
-            return bags, (labels == self._class_order()[1]).astype(np.int64)
-        return bags, labels
+        return bags, self._is_positive(labels).astype(np.int64) if len(self.classes_) == 2 else labels
 
 
 def check_decisions(estimator: Any, n_classes: int) -> None:

@@ -188,7 +188,7 @@ class PPMM(TunedClassifier):
         adapted = self._adapt(shares, training.positive)
         features = powered(shares[adapted.restart], adapted.exponent)
         self.pattern_weights_, self.intercept_ = self._machine(features, training.positive, setting.C)
-        self.scale_shift_, self.scale_divisor_ = chosen.scaling.shift, chosen.scaling.divisor
+        self._keep_scaling(chosen.scaling)
         self.scale_, self.assignment_, self.C_ = setting.scale, setting.assignment, setting.C
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
         self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = chosen.patterns[adapted.restart]
@@ -258,14 +258,7 @@ class PPMM(TunedClassifier):
         dual, intercept = solve_svm(features @ features.T, positive, np.full(len(features), C))
         return features.T @ dual, intercept
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
         book = Patterns(self.cluster_centers_, self.width_, self.log_shares_, self.variances_)
         backend = resolve("auto", self.n_jobs)

@@ -22,6 +22,7 @@ class ScaledClassifier(BagClassifier):
     pos_label: Any
     scale_shift_: Floats | None
     scale_divisor_: Floats | None
+    unit_length_: bool
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],
@@ -31,8 +32,11 @@ class ScaledClassifier(BagClassifier):
     def _fit_scaled(self, bags: Bags) -> Instances:
         """Learn the scaling from training bags and return their instances scaled."""
         scaling = fit_scaling(bags.instances, self.scale)
-        self.scale_shift_, self.scale_divisor_ = scaling.shift, scaling.divisor
+        self._keep_scaling(scaling)
         return apply_scaling(bags.instances, scaling)
+
+    def _keep_scaling(self, scaling: Scaling) -> None:
+        self.scale_shift_, self.scale_divisor_, self.unit_length_ = scaling
 
     def _new_scaled(self, X: Any) -> tuple[Bags, Instances]:
         """Return new bags, checked, and their instances scaled as in training."""
@@ -44,8 +48,7 @@ class ScaledClassifier(BagClassifier):
         return apply_scaling(instances, self._scaling())
 
     def _scaling(self) -> Scaling:
-        unit_length = self.scale is not None and self.scale.endswith("l2")
-        return Scaling(self.scale_shift_, self.scale_divisor_, unit_length)
+        return Scaling(self.scale_shift_, self.scale_divisor_, self.unit_length_)
 
 
 class BinaryClassifier(TwoClassMixin, ScaledClassifier):

@@ -118,6 +118,8 @@ class SetKernelSVM(TunableClassifier):
         "normalization": [StrOptions({"size", "length"})],
     }
 
+    _kept_parameters = ("kernel", "instance_kernel", "degree", "coef0", "normalization")
+
     def __init__(
         self,
         kernel: str = "nsk",
@@ -163,42 +165,35 @@ class SetKernelSVM(TunableClassifier):
         self.support_instances_, self.support_offsets_ = to_parts(support.instances), support.offsets
         self.support_lengths_ = lengths[machine.support]
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
         bags, backend = self._check_new(X), resolve(self.backend, self.n_jobs)
         bags = self._points(bags, backend)
         bags = self._means(bags.with_instances(self._scaled(bags.instances)), backend)
         support, kernels = from_parts(self.support_instances_), [self._instance_kernel(self.gamma_)]
         kernel = mean_kernels(bags.instances, bags.offsets, support, self.support_offsets_, kernels, backend)[0]
-        if self.normalization == "length":
+        if self.normalization_ == "length":
             own = own_kernels(bags.instances, bags.offsets, kernels[0], backend)
             kernel /= np.outer(self._lengths(own), self.support_lengths_)
         return self._decisions(kernel, self.dual_coef_, self.intercept_)
 
     def _points(self, bags: Bags, backend: Backend) -> Bags:
         """Return the bags, or for STK one instance [min, max] for each."""
-        if self.kernel == "nsk":
+        if self.kernel_ == "nsk":
             return bags
         return one_each(summarize(bags.instances, bags.offsets, ("min", "max"), backend))
 
     def _means(self, bags: Bags, backend: Backend) -> Bags:
         """Return bags that have the same kernel: the mean instance says all about a bag where the kernel is linear."""
-        if self.kernel == "stk" or self.instance_kernel != "linear":
+        if self.kernel_ == "stk" or self.instance_kernel_ != "linear":
             return bags
         return one_each(summarize(bags.instances, bags.offsets, ("mean",), backend))
 
     def _instance_kernel(self, gamma: float) -> InstanceKernel:
-        return InstanceKernel(self.instance_kernel, gamma, self.degree, self.coef0)
+        return InstanceKernel(self.instance_kernel_, gamma, self.degree_, self.coef0_)
 
     def _lengths(self, own: Floats) -> Floats:
         """Return what kernel values are divided by, once for either bag, given the kernel of bags with themselves."""
-        if self.normalization == "size":
+        if self.normalization_ == "size":
             return np.ones(len(own))
         return np.sqrt(np.where(own > 0, own, 1))
 

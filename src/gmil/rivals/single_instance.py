@@ -66,6 +66,8 @@ class SingleInstance(MulticlassClassifier):
         "backend": [StrOptions(set(BACKENDS))],
     }
 
+    _kept_parameters = ("aggregate",)
+
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
@@ -84,7 +86,7 @@ class SingleInstance(MulticlassClassifier):
         self.backend = backend
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters
@@ -105,17 +107,11 @@ class SingleInstance(MulticlassClassifier):
         self.estimator_ = fit_decider(self.estimator, _default_estimator, instances, labels[of], groups_of_instances)
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the largest or the mean score of the instances, (n_bags,) or (n_bags, n_classes).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return the largest or the mean score of the instances, (n_bags,) or (n_bags, n_classes)."""
         bags, instances = self._new_scaled(X)
         backend = resolve(self.backend, self.n_jobs)
-        reduce = backend.bag_max if self.aggregate == "max" else backend.bag_mean
+        reduce = backend.bag_max if self.aggregate_ == "max" else backend.bag_mean
         return reduce(class_decisions(self.estimator_, instances), bags.offsets)
 
     def score_instances(self, X: Any) -> Floats:

@@ -77,6 +77,8 @@ class BagStatistics(MulticlassClassifier):
         "backend": [StrOptions(set(BACKENDS))],
     }
 
+    _kept_parameters = ("statistics",)
+
     def __init__(
         self,
         statistics: Sequence[str] = ("min", "mean", "max", "sd"),
@@ -95,7 +97,7 @@ class BagStatistics(MulticlassClassifier):
         self.backend = backend
 
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters
@@ -115,21 +117,12 @@ class BagStatistics(MulticlassClassifier):
         self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
         return self
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return how positive every bag is, (n_bags,), or how much of every class, (n_bags, n_classes).
-
-        It is the decision of the estimator or, where that has none, its probability (of two classes less one half).
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            Bags of the same features as the training bags.
-        """
+    def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
         return class_decisions(self.estimator_, self._rows(bags, instances))
 
     def _rows(self, bags: Bags, instances: Instances) -> Floats:
-        return summarize(instances, bags.offsets, self.statistics, resolve(self.backend, self.n_jobs))
+        return summarize(instances, bags.offsets, self.statistics_, resolve(self.backend, self.n_jobs))
 
     def _check_statistics(self) -> None:
         unknown = [name for name in self.statistics if name not in STATISTICS]

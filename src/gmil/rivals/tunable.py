@@ -58,7 +58,7 @@ class TunableClassifier(MulticlassClassifier):
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 
         Parameters

@@ -26,7 +26,7 @@ from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_fe
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.scale import LazyBags
-from gmil.validation import check_bag_labels, check_bags, check_label_count, check_lazy_bags
+from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -168,7 +168,7 @@ class WeightedGMIL(BagClassifier):
     # ---------------------------------------------------------------- fit
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose and fit the views.
 
         Parameters
@@ -207,7 +207,7 @@ class WeightedGMIL(BagClassifier):
 
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
-        self.left_out_decisions_ = found.left_out[:, 0] if self._is_binary() else found.left_out
+        self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
         self.familiar_distance_ = found.familiar_distance
         self.spaces_, self.views_ = found.as_plain()
         self.sparse_ = sparse
@@ -228,21 +228,17 @@ class WeightedGMIL(BagClassifier):
             if self.class_weight is not None:
                 msg = "class_weight is not for indicator labels. Leave it out."
                 raise BagValidationError(msg)
-            self.classes_, self.multilabel_ = np.arange(indicator.shape[1]), True
+            self.classes_, self.pos_label_, self.multilabel_ = np.arange(indicator.shape[1]), None, True
             return indicator > 0, np.ones(len(bags))
-        self.classes_, labels = check_bag_labels(y, bags, self)
+        labels = self._check_labels(y, bags)
         self.multilabel_ = False
         weights = compute_sample_weight(self.class_weight, self.classes_[labels])
         if not weights.min() > 0:
             msg = f"class_weight must be above 0 for every class, got {self.class_weight}. Leave out bags instead."
             raise BagValidationError(msg)
         if len(self.classes_) > 2:
-            if self.pos_label is not None:
-                msg = f"pos_label={self.pos_label!r} names the positive class of two, but y has more classes."
-                raise BagValidationError(msg)
             return labels[:, None] == np.arange(len(self.classes_)), weights
-        self._check_positive_class()
-        return labels[:, None] == self._class_order()[1], weights
+        return self._is_positive(labels)[:, None], weights
 
     def _check_groups(self, groups: Any, bags: Bags | LazyBags) -> Integers | None:
         if groups is None:
@@ -267,17 +263,8 @@ class WeightedGMIL(BagClassifier):
 
     # ---------------------------------------------------------------- predict
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return log-odds of being positive.
-
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-
-        Returns
-        -------
-        array of shape (n_bags,), or (n_bags, n_classes) for more than two classes or indicator labels
-        """
+    def _decide(self, X: Any) -> Floats:
+        """Return log-odds of being positive, or of being of every class."""
         backend = resolve(self.backend, self.n_jobs)
         if isinstance(X, LazyBags):
             decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
@@ -305,10 +292,7 @@ class WeightedGMIL(BagClassifier):
             return np.asarray(expit(decisions))
         if decisions.ndim == 2:
             return np.asarray(softmax(log_expit(decisions), axis=1))
-        negative, positive = self._class_order()
-        probabilities = np.empty((len(decisions), 2))
-        probabilities[:, positive], probabilities[:, negative] = expit(decisions), expit(-decisions)
-        return probabilities
+        return np.column_stack([expit(-decisions), expit(decisions)])
 
     def score_instances(self, X: Any, kind: str = "effect") -> Floats:
         """Return how much every instance speaks for the positive class.
@@ -329,7 +313,7 @@ class WeightedGMIL(BagClassifier):
         if kind not in ("effect", "alone", "share"):
             msg = f"kind must be 'effect', 'alone' or 'share', got {kind!r}."
             raise BagValidationError(msg)
-        if kind == "share" and self.vote != "linear":
+        if kind == "share" and any(view["kernel"] != "linear" for view in self.view_weights_):
             msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
             raise BagValidationError(msg)
         score = partial(instance_scores, self._fitted(), kind=kind, backend=resolve(self.backend, self.n_jobs))
@@ -365,6 +349,12 @@ class WeightedGMIL(BagClassifier):
             return bags
         converted = sp.csr_array(bags.instances) if self.sparse_ else bags.instances.toarray()
         return bags.with_instances(converted, bags.feature_names)
+
+    def _complete(self) -> None:
+        is_older = hasattr(self, "left_out_decisions_") and not hasattr(self, "pos_label_")
+        super()._complete()
+        if is_older:  # 0.1.0 kept them as decisions about the positive class
+            self.left_out_decisions_ = self._oriented(self.left_out_decisions_)
 
     def _is_binary(self) -> bool:
         return len(self.classes_) == 2 and not self.multilabel_
