@@ -9,9 +9,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
+from sklearn.impute import SimpleImputer
+from sklearn.metrics import average_precision_score, brier_score_loss, get_scorer, make_scorer
+from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, make_constraint
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 import gmil
 from gmil import Bags
@@ -83,6 +89,161 @@ def test_fitting_sets_only_attributes_that_end_with_an_underscore(estimator, gau
     fitted = seeded(estimator).fit(bags, y)
     assert [name for name in vars(fitted) if not name.endswith("_")] == list(vars(seeded(estimator)))
     assert fitted.n_features_in_ == 3
+
+
+# ------------------------------------------------------------------ after fit, parameters do not matter
+
+READ_LIVE = {"n_jobs", "backend", "random_state"}  # results do not depend on them
+
+
+def other_values(estimator, name):
+    """Return valid values of a parameter that are not the one it has."""
+    known = getattr(estimator, "_parameter_constraints", {"transformer": [HasMethods(["transform"]), None]})
+    constraints = [make_constraint(one) for one in known[name]]
+    named = [option for one in constraints for option in getattr(one, "options", ())]
+    numbers = [None, True, False, 0, 1, 2, 3, 0.25, 0.5, 7.5, 50]
+    others = [("mean",), ["range"], {"n_clusters": [2]}, gmil.APR(), SimpleImputer()]
+    return [
+        value
+        for value in [*numbers, *named, *others]
+        if any(one.is_satisfied_by(value) for one in constraints) and repr(value) != repr(getattr(estimator, name))
+    ]
+
+
+def answers_of(model, bags):
+    """Return all that a fitted model says about bags, by the name of the method."""
+    names = ("predict", "decision_function", "predict_proba", "predict_variance", "score_instances", "unfamiliar")
+    answers = {name: getattr(model, name)(bags) for name in names if hasattr(model, name)}
+    if hasattr(model, "explain"):
+        answers["explain"] = np.array([str(model.explain(bags[i])) for i in range(3)])
+    if hasattr(model, "transform"):
+        answers["transform"] = model.transform(bags).instances
+    return answers
+
+
+@every_estimator
+def test_parameters_set_after_fit_change_nothing(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    model = seeded(estimator).fit(bags, y)
+    expected = answers_of(model, bags)
+    assert expected
+    for name, before in model.get_params(deep=False).items():
+        if name in READ_LIVE:
+            continue
+        values = other_values(model, name)
+        assert values, name
+        for value in values:
+            model.set_params(**{name: value})
+            found = answers_of(model, bags)
+            assert found.keys() == expected.keys(), (name, value)
+            for method, answer in found.items():
+                assert_array_equal(answer, expected[method], err_msg=f"{method} after set_params({name}={value!r})")
+        model.set_params(**{name: before})
+
+
+@every_estimator
+def test_parameters_that_may_be_set_after_fit_change_rounding_alone(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    model = seeded(estimator).fit(bags, y)
+    expected = answers_of(model, bags)
+    others = {"n_jobs": 1, "backend": "numpy", "random_state": 7}
+    model.set_params(**{name: value for name, value in others.items() if name in model.get_params(deep=False)})
+    for method, answer in answers_of(model, bags).items():
+        if method in ("decision_function", "predict_proba", "score_instances", "transform"):
+            assert_allclose(answer, expected[method], rtol=1e-4, atol=1e-4, err_msg=method)
+
+
+# ------------------------------------------------------------------ groups
+
+
+@every_estimator
+def test_nothing_but_labels_is_taken_by_position(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    with pytest.raises(TypeError, match="positional argument"):
+        seeded(estimator).fit(bags, y, np.ones(len(y)))
+
+
+@every_estimator
+def test_groups_are_asked_for_where_metadata_is_routed(estimator):
+    with config_context(enable_metadata_routing=True):
+        asks = get_routing_for_object(estimator).consumes("fit", ["groups"])
+    assert bool(asks) == ("groups" in inspect.signature(estimator.fit).parameters)
+
+
+# ------------------------------------------------------------------ scorers read decisions of classes_[1]
+
+SYMMETRIC = {
+    "BagStatistics",
+    "CitationKNN",
+    "FisherVectorClassifier",
+    "GraphKernelSVM",
+    "MILES",
+    "PPMM",
+    "SetKernelSVM",
+    "VLADClassifier",
+    "WeightedGMIL",
+}
+"""Methods to which it makes no difference which class is called positive, but for rounding and solvers."""
+SCORERS = ["roc_auc", "accuracy", "balanced_accuracy"]
+
+
+def scores_of(model, bags, y):
+    """Return what every scorer says that applies, those that want a class with either of them."""
+    names = [*SCORERS, "neg_log_loss"] if hasattr(model, "predict_proba") else SCORERS
+    scores = {name: get_scorer(name)(model, bags, y) for name in names}
+    for number, label in enumerate(model.classes_):
+        scorer = make_scorer(average_precision_score, response_method="decision_function", pos_label=label)
+        scores[f"average precision of class {number}"] = scorer(model, bags, y)
+        if hasattr(model, "predict_proba"):
+            scorer = make_scorer(brier_score_loss, response_method="predict_proba", pos_label=label)
+            scores[f"Brier score of class {number}"] = scorer(model, bags, y)
+    return scores
+
+
+@every_classifier
+@pytest.mark.parametrize("positive", [0, 1])
+def test_no_scorer_minds_the_names_of_the_labels(classifier, positive, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=30)
+    new, new_y = gaussian_bags(n_bags=30, seed=5)
+    found = []
+    for names in (np.array([0, 1]), np.array(["active", "inactive"]), np.array([-1, 1]), np.array([False, True])):
+        model = seeded(classifier).set_params(pos_label=names.tolist()[positive]).fit(bags, names[y])
+        assert model.pos_label_ == names[positive]
+        found.append(scores_of(model, new, names[new_y]))
+    assert all(scores == found[0] for scores in found[1:])
+
+
+@every_classifier
+def test_decisions_are_about_the_second_class_whichever_is_positive(classifier, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
+    for positive in (0, 1):
+        model = seeded(classifier).set_params(pos_label=positive).fit(bags, y)
+        scores = scores_of(model, bags, y)
+        assert min(scores[name] for name in SCORERS) >= 0.9, scores
+        assert min(value for name, value in scores.items() if name.startswith("average")) >= 0.9
+        if hasattr(model, "score_instances"):
+            of_positive = np.repeat(y == positive, bags.sizes)
+            instance_scores = model.score_instances(bags)
+            assert instance_scores[of_positive].mean() > instance_scores[~of_positive].mean()
+
+
+@every_classifier
+def test_the_positive_class_does_not_matter_to_symmetric_methods(classifier, gaussian_bags):
+    if type(classifier).__name__ not in SYMMETRIC:
+        pytest.skip("learns what makes a bag positive")
+    bags, y = gaussian_bags(n_bags=40)
+    one, other = (seeded(classifier).set_params(pos_label=positive).fit(bags, y) for positive in (0, 1))
+    size = np.abs(one.decision_function(bags)).max()
+    assert_allclose(one.decision_function(bags), other.decision_function(bags), atol=0.02 * size)
+
+
+@every_classifier
+def test_the_threshold_can_be_tuned_by_scikit_learn(classifier, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
+    words = np.array(["active", "inactive"])[y]
+    model = seeded(classifier).set_params(pos_label="active")
+    tuned = TunedThresholdClassifierCV(model, scoring="balanced_accuracy", cv=3).fit(bags, words)
+    assert tuned.score(bags, words) >= 0.85
 
 
 # ------------------------------------------------------------------ input
@@ -253,11 +414,12 @@ def test_labels_follow_from_decisions(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_a_tie_is_negative(classifier, gaussian_bags, monkeypatch):
+@pytest.mark.parametrize(("positive", "expected"), [(None, [0, 0, 1]), (1, [0, 0, 1]), (0, [0, 1, 1])])
+def test_a_tie_is_negative(classifier, positive, expected, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
-    model = seeded(classifier).fit(bags, y)
+    model = seeded(classifier).set_params(pos_label=positive).fit(bags, y)
     monkeypatch.setattr(type(model), "decision_function", lambda *_: np.array([-1.0, 0.0, 1.0]))
-    assert_array_equal(model.predict(bags[:3]), [0, 0, 1])
+    assert_array_equal(model.predict(bags[:3]), expected)
 
 
 @every_classifier
