@@ -33,6 +33,7 @@ from gmil.errors import (
 )
 from gmil.model_selection import cross_validate
 from gmil.persistence import load, register_late
+from gmil.pipeline import Pipeline, make_pipeline, save
 from gmil.preprocessing import PerInstance
 from gmil.scale import LazyBags
 
@@ -85,6 +86,7 @@ __all__ = [
     "LazyBags",
     "ModelFileError",
     "PerInstance",
+    "Pipeline",
     "Report",
     "WeightedGMIL",
     "all_estimators",
@@ -99,8 +101,10 @@ __all__ = [
     "load_musk1",
     "load_musk2",
     "make_bags",
+    "make_pipeline",
     "read",
     "report",
+    "save",
     "scan",
     "write",
     *_RIVALS,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
     from gmil.scale import LazyBags
 
 AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
@@ -56,13 +56,14 @@ def register(
 
 
 def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
-    """Return the name and the class of every public estimator.
+    """Return the name and the class of every public estimator; `gmil.Pipeline`, which needs steps, is none of them.
 
     >>> import gmil
     >>> dict(gmil.all_estimators())["GMIL"] is gmil.GMIL
     True
     """
-    return sorted(persistence.registered_classes().items())
+    classes = persistence.registered_classes().items()
+    return sorted((name, cls) for name, cls in classes if issubclass(cls, BagEstimator))
 
 
 def methods() -> dict[str, Any]:
@@ -201,7 +202,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         if pos_label is None and len(classes) == 2 and classes.dtype.kind in "UO":
             warn_of_positive_class(self.pos_label_)
 
-    def _is_positive(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _is_positive(self, labels: Integers) -> NDArray[np.bool_]:
         """Tell of class numbers of two classes which are the positive one."""
         return np.asarray(self.classes_[labels] == self.pos_label_)
 

@@ -209,10 +209,10 @@ def _all_at_once(
     start = time.perf_counter()
     decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
     seconds = time.perf_counter() - start
-    decisions = decisions[..., 0] if is_one_problem else decisions
-    decisions, predictions, positive_label = _oriented(estimator, settings, decisions, y)
+    found = decisions[..., 0] if is_one_problem else decisions
+    oriented, predictions, positive_label = _oriented(estimator, settings, found, y)
     shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
-    return CVResult(y, predictions, decisions, folds, shared, np.zeros_like(shared), settings, positive_label)
+    return CVResult(y, predictions, oriented, folds, shared, np.zeros_like(shared), settings, positive_label)
 
 
 def _oriented(

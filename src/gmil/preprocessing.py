@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @register()
-class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
     """Apply a scikit-learn transformer to the instances of bags, for pipelines.
 
     Parameters

@@ -1,0 +1,197 @@
+"""Pipelines of steps on bags that can be saved, and that score instances and explain bags as their last step does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import sklearn.pipeline
+from sklearn import get_config
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.metaestimators import available_if
+
+from gmil import persistence
+from gmil.bags import Bags
+from gmil.errors import BagValidationError, ModelFileError
+from gmil.folds import last_step
+from gmil.scale import LazyBags
+from gmil.validation import check_bags
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from sklearn.base import BaseEstimator
+
+    from gmil.engine.arrays import Floats
+
+
+def _last_has(method: str) -> Callable[[Pipeline], bool]:
+    return lambda pipeline: hasattr(pipeline.steps[-1][1], method)
+
+
+@persistence.register_class
+class Pipeline(sklearn.pipeline.Pipeline):
+    """scikit-learn's pipeline, for steps on bags: with ``save``, ``score_instances`` and ``explain``.
+
+    Parameters
+    ----------
+    steps : list of tuples (name, estimator)
+        Transformers of bags, such as `gmil.PerInstance`, and a classifier of bags at the end.
+    transform_input, memory, verbose
+        As in `sklearn.pipeline.Pipeline`. ``memory`` is not saved: a model from a file keeps no cache.
+
+    Examples
+    --------
+    >>> import gmil
+    >>> from sklearn.impute import SimpleImputer
+    >>> bags, y = gmil.load_musk1(return_X_y=True)
+    >>> model = gmil.make_pipeline(gmil.PerInstance(SimpleImputer()), gmil.WeightedGMIL(random_state=0))
+    >>> model.fit(bags, y).score_instances(bags[:2]).shape == (bags[:2].n_instances,)
+    True
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED}  # it is the last step that asks for them
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **params: Any) -> Self:
+        """Fit all steps, each on what the steps before it make of the bags.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together, for a last step whose ``fit`` takes groups.
+        **params
+            As in `sklearn.pipeline.Pipeline.fit`.
+        """
+        if groups is not None:
+            prefix = "" if get_config()["enable_metadata_routing"] else last_step(self)[0]
+            params[f"{prefix}groups"] = groups
+        super().fit(X, y, **params)
+        return self
+
+    @available_if(_last_has("score_instances"))
+    def score_instances(self, X: Any, **params: Any) -> Floats:
+        """Return how much every instance is of the positive class, as the last step scores it.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        **params
+            As ``score_instances`` of the last step takes them.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances given: a step that drops or adds instances is refused here.
+        """
+        scores: Floats = self.steps[-1][1].score_instances(self._before_last(X), **params)
+        return scores
+
+    @available_if(_last_has("explain"))
+    def explain(self, bag: Any, **params: Any) -> Any:
+        """Return what decided about one bag, as the last step explains it.
+
+        Parameters
+        ----------
+        bag : 2-D array or Bags of one bag
+        **params
+            As ``explain`` of the last step takes them.
+        """
+        bags = bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True)
+        return self.steps[-1][1].explain(self._before_last(bags), **params)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted pipeline to a file that `gmil.load` reads; no file that it reads can run code.
+
+        Parameters
+        ----------
+        path : path
+            The file; one that exists is replaced in one step.
+        """
+        save(self, path)
+
+    def _before_last(self, X: Any) -> Any:
+        """Return bags as the last step gets them, of as many instances as were given."""
+        if len(self.steps) == 1:
+            return X
+        found = self[:-1].transform(X)
+        n_given, n_found = _count_instances(X), _count_instances(found)
+        if n_given != n_found:
+            msg = (
+                f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make {n_found} "
+                f"instances of {n_given}. Leave out or add instances before the pipeline."
+            )
+            raise BagValidationError(msg)
+        return found
+
+    def _complete(self) -> None:
+        """Refuse what a file gives as steps and is none; a cache that it names would be read without any check."""
+        self.memory = None
+        if not isinstance(self.steps, list) or not self.steps or not all(map(_is_step, self.steps)):
+            msg = (
+                "The steps of the Pipeline in the file must be pairs of a name and an estimator. Save the model again."
+            )
+            raise ModelFileError(msg)
+
+
+def _is_step(step: Any) -> bool:
+    is_pair = isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str)
+    return is_pair and (step[1] is None or step[1] == "passthrough" or hasattr(step[1], "fit"))
+
+
+def _count_instances(X: Any) -> int:
+    return X.n_instances if isinstance(X, (Bags, LazyBags)) else check_bags(X, allow_nan=True).n_instances
+
+
+def make_pipeline(*steps: BaseEstimator, memory: Any = None, verbose: bool = False) -> Pipeline:
+    """Return a pipeline of steps that are named after their classes.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers of bags, and a classifier of bags at the end.
+    memory, verbose
+        As in `sklearn.pipeline.make_pipeline`.
+
+    Examples
+    --------
+    >>> import gmil
+    >>> list(gmil.make_pipeline(gmil.PerInstance(), gmil.GMIL()).named_steps)
+    ['perinstance', 'gmil']
+    """
+    return Pipeline(sklearn.pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
+
+
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file that `gmil.load` reads; no file that it reads can run code.
+
+    Parameters
+    ----------
+    model : estimator of gmil, or pipeline
+        A pipeline may be scikit-learn's, of steps of gmil and of scikit-learn that are safe to load; it comes back as
+        `gmil.Pipeline`.
+    path : path
+        The file; one that exists is replaced in one step.
+
+    Examples
+    --------
+    >>> import gmil, os, tempfile
+    >>> bags, y = gmil.load_musk1(return_X_y=True)
+    >>> path = os.path.join(tempfile.mkdtemp(), "musk.gmil")
+    >>> gmil.save(gmil.GMIL(random_state=0).fit(bags, y), path)
+    >>> gmil.load(path)
+    GMIL(random_state=0)
+    """
+    persistence.save(_as_ours(model), path)
+
+
+def _as_ours(model: Any) -> Any:
+    """Return a pipeline and the pipelines in it as pipelines of gmil, without a cache; any other model as it is."""
+    if not isinstance(model, sklearn.pipeline.Pipeline):
+        return model
+    steps = [(name, _as_ours(step)) for name, step in model.steps]
+    return Pipeline(steps, transform_input=model.transform_input, verbose=model.verbose)
