@@ -857,3 +857,94 @@ def test_from_ids_is_grouping_by_a_dict(numbers, kind):
     assert bags.bag_ids.tolist() == list(groups)
     assert [bag.tolist() for bag in bags] == list(groups.values())
     assert_array_equal(bags.instance_info["row"].to_numpy(), bags.instances.ravel())
+
+
+# ------------------------------------------------------------------ joining, splitting, showing
+
+
+def test_concat_is_the_reverse_of_indexing(gaussian_bags):
+    bags, _ = gaussian_bags()
+    named = Bags(
+        bags.instances,
+        bags.offsets,
+        [f"bag {i}" for i in range(len(bags))],
+        ["a", "b", "c"],
+        {"time": np.arange(bags.n_instances)},
+    )
+    joined = Bags.concat([named[:3], named[3:4], named[4:]])
+    assert_array_equal(joined.instances, named.instances)
+    assert_array_equal(joined.offsets, named.offsets)
+    assert_array_equal(joined.bag_ids, named.bag_ids)
+    assert joined.feature_names == named.feature_names
+    assert joined.instance_info.equals(named.instance_info)
+
+
+def test_concat_of_sparse_and_dense_bags_is_sparse():
+    dense = Bags.from_list([np.eye(2)])
+    joined = Bags.concat([dense, Bags(sp.csr_array(np.eye(2)), [0, 2])])
+    assert sp.issparse(joined.instances)
+    assert_array_equal(joined.instances.toarray(), np.vstack([np.eye(2), np.eye(2)]))
+
+
+def test_concat_leaves_out_what_not_every_part_has():
+    one = Bags.from_list([[[1.0]]], bag_ids=["a"], feature_names=["x"], instance_info={"t": [0]})
+    joined = Bags.concat([one, Bags.from_list([[[2.0]]])])
+    assert joined.bag_ids is None
+    assert joined.instance_info is None
+    assert joined.feature_names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], "no bags to join"),
+        ([Bags.from_list([[[1.0]]]), Bags.from_list([[[1.0, 2.0]]])], "Part 1 has 2 features, but part 0 has 1"),
+        (
+            [Bags.from_list([[[1.0]]], feature_names=["x"]), Bags.from_list([[[1.0]]], feature_names=["y"])],
+            "Feature 0 of part 1 is 'y', but that of part 0 is 'x'",
+        ),
+        (
+            [
+                Bags.from_list([[[1.0]]], instance_info={"t": [0]}),
+                Bags.from_list([[[1.0]]], instance_info={"t": ["noon"]}),
+            ],
+            "instance_info do not fit together",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(parts, message):
+    with pytest.raises(ValueError, match=message):
+        Bags.concat(parts)
+
+
+def test_split_gives_every_bag_its_scores(gaussian_bags):
+    bags, _ = gaussian_bags()
+    for values in (np.arange(bags.n_instances), bags.instances):
+        parts = bags.split(values)
+        assert [len(part) for part in parts] == bags.sizes.tolist()
+        assert_array_equal(np.concatenate(parts), values)
+
+
+@pytest.mark.parametrize("values", [1.0, [1.0], np.ones((2, 3))])
+def test_split_refuses_another_number_of_instances(values):
+    with pytest.raises(ValueError, match="one entry for each of the 3 instances"):
+        Bags.from_list([[[0.0]], [[1.0], [2.0]]]).split(values)
+
+
+def test_html_shows_sizes_names_and_the_first_instances():
+    bags = Bags.from_list(
+        [np.arange(16.0).reshape(2, 8), np.ones((9, 8))],
+        bag_ids=["<b>", "two"],
+        feature_names=[f"f{i}" for i in range(8)],
+    )
+    page = bags._repr_html_()
+    for text in ("n_bags=2", "2 to 9, median 5.5", "&lt;b&gt;", "f5", "... 2 more", "... 6 more instances"):
+        assert text in page
+    assert "<b>two" not in page
+    assert "f6" not in page
+
+
+def test_html_of_sparse_and_of_no_bags():
+    sparse = Bags(sp.csr_array(np.eye(2)), [0, 1, 2])
+    assert "<td>1</td>" in sparse._repr_html_()
+    assert "no bags" in sparse[:0]._repr_html_()

@@ -169,3 +169,10 @@ def moved_rows(rows: Integers, offsets: Integers, starts: Integers) -> Integers:
     """Return where rows are when every bag is moved: from ``offsets`` to ``starts``."""
     bag = np.searchsorted(offsets, rows, side="right") - 1
     return np.asarray(rows + (starts - offsets[:-1])[bag])
+
+
+def stacked(matrices: list[Any]) -> Any:
+    """Return matrices one below the other; one sparse matrix among them makes the result sparse."""
+    if any(sp.issparse(matrix) for matrix in matrices):
+        return sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr")
+    return np.concatenate(matrices)

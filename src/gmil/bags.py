@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 import scipy.sparse as sp
 
-from gmil import bag_files, bag_parts, tables
+from gmil import bag_display, bag_files, bag_joining, bag_parts, tables
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
@@ -106,12 +106,7 @@ class Bags:
             )
             raise BagValidationError(msg)
         offsets = np.concatenate([[0], np.cumsum([matrix.shape[0] for matrix in matrices])])
-        stacked: Any
-        if any(sp.issparse(matrix) for matrix in matrices):
-            stacked = sp.vstack([sp.csr_array(matrix) for matrix in matrices], format="csr")
-        else:
-            stacked = np.concatenate(matrices)
-        return cls(stacked, offsets, **optional)
+        return cls(bag_parts.stacked(matrices), offsets, **optional)
 
     @classmethod
     def from_ids(
@@ -229,7 +224,46 @@ class Bags:
             (bag_files.read_bag_file(file, features) for file in files), bag_ids=[file.stem for file in files]
         )
 
+    @classmethod
+    def concat(cls, parts: Iterable[Bags]) -> Bags:
+        """Join bags of the same features, one after the other.
+
+        Ids, feature names and ``instance_info`` are kept where every part has them.
+
+        Parameters
+        ----------
+        parts : iterable of Bags
+
+        Examples
+        --------
+        >>> from gmil import Bags
+        >>> one, two = Bags.from_list([[[0.0]]]), Bags.from_list([[[1.0], [2.0]]])
+        >>> Bags.concat([one, two])
+        Bags(n_bags=2, n_instances=3, n_features=1, float64)
+        """
+        return cls(**bag_joining.joined_parts(list(parts)))
+
     # ---------------------------------------------------------------- out again
+
+    def split(self, values: ArrayLike) -> list[NDArray[Any]]:
+        """Cut an array with one entry (or row) per instance into one array per bag (views).
+
+        Parameters
+        ----------
+        values : array of shape (n_instances, ...)
+            Scores of instances, say.
+
+        Examples
+        --------
+        >>> from gmil import Bags
+        >>> Bags.from_list([[[0.0]], [[1.0], [2.0]]]).split([0.1, 0.2, 0.3])
+        [array([0.1]), array([0.2, 0.3])]
+        """
+        array = np.asarray(values)
+        if array.ndim == 0 or len(array) != self.n_instances:
+            msg = f"values must have one entry for each of the {self.n_instances} instances, got shape {array.shape}."
+            raise BagValidationError(msg)
+        return np.split(array, self.offsets[1:-1])
 
     def to_list(self) -> list[Instances]:
         """Return one matrix a bag (views)."""
@@ -348,6 +382,9 @@ class Bags:
     def __repr__(self) -> str:
         kind = f"sparse {self.dtype}" if sp.issparse(self.instances) else str(self.dtype)
         return f"Bags(n_bags={len(self)}, n_instances={self.n_instances}, n_features={self.n_features}, {kind})"
+
+    def _repr_html_(self) -> str:
+        return bag_display.to_html(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         msg = (
