@@ -322,7 +322,7 @@ def test_from_frame_takes_number_columns_as_features(frame_of):
     assert bags.feature_names == ("a", "b")
     assert list(bags.bag_ids) == ["x", "y", "z"]
     assert_array_equal(bags.instances, [[0, 10], [2, 12], [5, 15], [1, 11], [3, 13], [4, 14]])
-    assert bags.instance_info.to_pydict() == {"time": [5, 3, 0, 4, 2, 1]}
+    assert bags.instance_info.to_pydict() == {"time": [5, 3, 0, 4, 2, 1], "comment": list("uwzvxy")}
 
 
 def test_from_frame_takes_the_features_it_is_told(frame_of):
@@ -388,12 +388,12 @@ def test_from_frame_refuses_missing_ids(frame_of):
     [({"bag": "Bag"}, "bag"), ({"bag": "bag", "info": ["Bag"]}, "info"), ({"bag": "bag", "drop": ["Bag"]}, "drop")],
 )
 def test_an_unknown_column_is_refused_and_the_columns_are_listed(frame_of, roles, role):
-    with pytest.raises(BagValidationError, match=rf"The {role} column 'Bag' is not in the table.*'bag', 'a', 'b'"):
+    with pytest.raises(BagValidationError, match=rf"The {role} column 'Bag' is not there.*'bag', 'a', 'b'"):
         Bags.from_frame(frame_of(COLUMNS), **roles)
 
 
 def test_one_column_name_may_come_without_a_list():
-    bags = Bags.from_frame(COLUMNS, bag="bag", info="time", drop="label")
+    bags = Bags.from_frame(COLUMNS, bag="bag", info="time", drop=["label", "comment"])
     assert bags.feature_names == ("a", "b")
     assert bags.instance_info.column_names == ["time"]
 
@@ -418,7 +418,7 @@ def test_a_column_that_is_there_twice_is_refused():
     "index", [[5, 3, 1, 4, 0, 2], pd.Index([0.5, 1, 2, 3, 4, 5], name="weight"), pd.RangeIndex(6, 12)]
 )
 def test_the_index_of_a_pandas_frame_is_no_feature(index):
-    bags = Bags.from_frame(pd.DataFrame(COLUMNS, index=index), bag="bag", info="time", drop="label")
+    bags = Bags.from_frame(pd.DataFrame(COLUMNS, index=index), bag="bag", info="time", drop=["label", "comment"])
     assert bags.feature_names == ("a", "b")
     assert bags.instance_info.column_names == ["time"]
 
@@ -519,14 +519,15 @@ def test_from_parquet_reads_a_list_column(parquet_file):
 
 def test_from_parquet_reads_wide_columns_and_leaves_the_label_out(tmp_path):
     pq.write_table(pa.table(COLUMNS), tmp_path / "wide.parquet")
-    assert Bags.from_parquet(tmp_path / "wide.parquet").feature_names == ("a", "b", "time")
+    with pytest.warns(UserWarning, match="'label' .* left out"):
+        assert Bags.from_parquet(tmp_path / "wide.parquet").feature_names == ("a", "b", "time")
     named = Bags.from_parquet(str(tmp_path / "wide.parquet"), bag="label", features=["b"])
     assert_array_equal(named.bag_ids, [1, 0])
 
 
 def test_from_parquet_drops_what_it_is_told(tmp_path):
     pq.write_table(pa.table(COLUMNS), tmp_path / "wide.parquet")
-    assert Bags.from_parquet(tmp_path / "wide.parquet", drop=["a", "time"]).feature_names == ("b", "label")
+    assert Bags.from_parquet(tmp_path / "wide.parquet", drop=["a", "label"]).feature_names == ("b", "time")
 
 
 def test_a_file_that_is_cut_off_is_refused(parquet_file):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil import tables
+from gmil import parquet_files, tables
 from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
 from gmil.guard import parsing, refuse_impossible_size
+from gmil.roles import named_features, roles_of
 
 if TYPE_CHECKING:
     import os
@@ -23,8 +24,23 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".npy", ".npz", ".parquet")
 _MATRIX_NAMES = ("X", "features", "instances", "data")
-RESERVED = {"bag", "label"}
-"""Columns of a Parquet file that are no features."""
+
+
+class Wanted(NamedTuple):
+    """What is read of the files of a folder: an array of NPZ files, columns of Parquet files."""
+
+    array: str | None
+    columns: str | tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, files: Sequence[Path], features: str | Sequence[str] | None) -> Wanted:
+        """Choose what to read; columns are those of the first Parquet file, so that others may order them otherwise."""
+        array = features if isinstance(features, str) else None
+        first = next((file for file in files if file.suffix == ".parquet"), None)
+        if first is None:
+            return cls(array, None)
+        schema = parquet_files.read_schema(first)
+        return cls(array, roles_of(schema, features=features, needs_bag=False, keeps_labels=False).features)
 
 
 def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
@@ -45,21 +61,31 @@ def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
     return files
 
 
-def read_bag_file(path: Path, features: str | Sequence[str] | None = None) -> Floats:
+def read_bag_file(path: Path, wanted: Wanted | None = None) -> Floats:
     """Return the instances of one file, (n_instances, n_features); ``.npy`` files are mapped, not read."""
+    wanted = wanted or Wanted.of([path], None)
     if path.suffix == ".parquet":
-        table = tables.read_parquet(path)
-        return _checked(path, tables.feature_matrix(table, features, reserved=RESERVED)[0])
+        table = parquet_files.read_parquet(path)
+        return _checked(path, tables.feature_matrix(table, checked_columns(path, table.schema, wanted)))
     if path.suffix == ".npz":
-        return _checked(path, _only_matrix(path, read_arrays(path), features))
+        return _checked(path, _only_matrix(path, read_arrays(path), wanted.array))
     with parsing(path, "NPY"):
         return _checked(path, np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def _only_matrix(path: Path, arrays: dict[str, NDArray[Any]], name: str | Sequence[str] | None) -> Any:
+def checked_columns(path: Path, schema: Any, wanted: Wanted) -> str | tuple[str, ...]:
+    """Return the feature columns of one of several Parquet files, if it has them."""
+    try:
+        return named_features(schema, wanted.columns or ())
+    except BagValidationError as error:
+        msg = f"{path}: {error}"
+        raise BagValidationError(msg) from error
+
+
+def _only_matrix(path: Path, arrays: dict[str, NDArray[Any]], name: str | None) -> Any:
     """Return the matrix of an NPZ file: the one named, the only one, or the one with a known name."""
     matrices = [key for key, array in arrays.items() if array.ndim == 2]
-    if isinstance(name, str):
+    if name is not None:
         matrices = [key for key in matrices if key == name]
     elif len(matrices) > 1:
         matrices = [key for key in matrices if key in _MATRIX_NAMES]
@@ -79,15 +105,16 @@ def _checked(path: Path, matrix: Any) -> Any:
     return matrix
 
 
-def bag_file_header(path: Path, features: str | Sequence[str] | None = None) -> tuple[int, int, np.dtype[Any]]:
+def bag_file_header(path: Path, wanted: Wanted) -> tuple[int, int, np.dtype[Any]]:
     """Return instances, features and type of one file without reading its values."""
     if path.suffix == ".parquet":
-        return tables.parquet_header(path, features, reserved=RESERVED)
+        columns = checked_columns(path, parquet_files.read_schema(path), wanted)
+        return parquet_files.parquet_header(path, columns)
     if path.suffix == ".npz":
         with parsing(path, "NPZ"), zipfile.ZipFile(path) as archive:
             headers = {member.filename[:-4]: _header(path, archive, member) for member in _members(archive)}
         empty = {name: np.broadcast_to(np.zeros((), dtype), shape) for name, (shape, dtype) in headers.items()}
-        matrix = _checked(path, _only_matrix(path, empty, features))
+        matrix = _checked(path, _only_matrix(path, empty, wanted.array))
     else:
         matrix = read_bag_file(path)
     return *matrix.shape, matrix.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def bag_matrix(bag: ArrayLike, position: int) -> Any:
     """Return one bag as a matrix; anything that is none is refused."""
     try:
-        matrix: Any = bag if sp.issparse(bag) else np.asarray(bag)
+        matrix: Any = bag if sp.issparse(bag) else np.asarray(tables.unmasked(bag))
     except ValueError:
         msg = f"Bag {position} has instances of different lengths. All instances must share the same features."
         raise BagValidationError(msg) from None
@@ -36,7 +37,7 @@ def bag_matrix(bag: ArrayLike, position: int) -> Any:
 
 def instance_matrix(X: Any, name: str) -> Any:
     """Return X as a C-contiguous float matrix, or a CSR array with float data, sorted and without duplicates."""
-    array: Any = X if sp.issparse(X) else np.asarray(X)
+    array: Any = X if sp.issparse(X) else np.asarray(tables.unmasked(X))
     if array.ndim != 2:
         msg = f"{name} must be 2-D (instances x features), got shape {array.shape}."
         raise BagValidationError(msg)
@@ -82,12 +83,32 @@ def checked_offsets(offsets: Any, n_instances: int) -> Integers:
 
 
 def checked_ids(bag_ids: Any, n_bags: int) -> NDArray[Any]:
-    """Return one id per bag."""
-    ids = np.asarray(bag_ids)
+    """Return one id per bag, no two the same."""
+    ids = np.asarray(tables.unmasked(bag_ids))
     if ids.shape != (n_bags,):
         msg = f"bag_ids must have one entry per bag, {n_bags}; got shape {ids.shape}."
         raise BagValidationError(msg)
+    missing = tables.missing_entries(ids)
+    if missing.any():
+        msg = f"Bag {int(missing.argmax())} has no id in bag_ids. Fill it in, or leave bag_ids out."
+        raise BagValidationError(msg)
+    refuse_equal_ids(ids)
     return ids
+
+
+def refuse_equal_ids(ids: NDArray[Any]) -> None:
+    """Refuse two bags of one id."""
+    try:
+        name, count = Counter(ids.tolist()).most_common(1)[0] if len(ids) else (None, 1)
+    except TypeError:
+        msg = f"bag_ids must be texts or numbers, got {type(ids.tolist()[0]).__name__}. Turn them into texts."
+        raise BagValidationError(msg) from None
+    if count > 1:
+        msg = (
+            f"bag_ids must all differ, but {count} bags are called {name!r}. Rename them, or group the rows of one bag "
+            "with Bags.from_ids."
+        )
+        raise BagValidationError(msg)
 
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 import scipy.sparse as sp
 
-from gmil import bag_display, bag_files, bag_joining, bag_parts, tables
+from gmil import bag_display, bag_files, bag_joining, bag_parts, parquet_files, tables
 from gmil.errors import BagValidationError
+from gmil.roles import roles_of, rows_of
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +36,7 @@ class Bags:
     offsets : array of shape (n_bags + 1,)
         Bag ``i`` is ``instances[offsets[i]:offsets[i + 1]]``; no bag may be empty.
     bag_ids : array of shape (n_bags,), optional
-        A name or number for every bag.
+        A name or number for every bag, no two the same.
     feature_names : sequence of str, optional
         A name for every feature.
     instance_info : table, optional
@@ -132,7 +133,7 @@ class Bags:
             One row per row of ``X``.
         """
         instances = bag_parts.instance_matrix(X, "X")
-        ids = np.asarray(ids)
+        ids = np.asarray(tables.unmasked(ids))
         if ids.ndim == 1 and len(ids) != instances.shape[0]:
             msg = f"ids has {len(ids)} entries, but X has {instances.shape[0]} rows. Give one bag id per instance."
             raise BagValidationError(msg)
@@ -149,45 +150,51 @@ class Bags:
         cls,
         frame: Any,
         *,
-        bag: str,
+        bag: str | None = None,
+        label: str | None = None,
         features: str | Sequence[str] | None = None,
         info: str | Sequence[str] = (),
         drop: str | Sequence[str] = (),
     ) -> Bags:
         """Build from a pandas, polars or pyarrow table with one instance a row.
 
+        `gmil.read` does the same and returns the labels too.
+
         Parameters
         ----------
-        frame : table
-        bag : str
-            The column with the bag of every instance.
+        frame : table, or dict of columns
+        bag : str, optional
+            The column with the bag of every instance. By default ``bag``, or the only one called ``bag_id`` or alike.
+        label : str, optional
+            The column with the label, which is left out. By default ``label``, or the only one called ``y``, ``class``
+            or ``target``; a ``y`` beside an ``x`` is a coordinate. A column of numbers that is left out for its name is
+            a warning.
         features : str or sequence of str, optional
-            The feature columns, or one list column. By default the list column ``features``, else every
-            number column not named elsewhere.
+            The feature columns, or one list column. By default the list column ``features``, else every column of
+            numbers (or of false and true, which are 0 and 1) that plays no other role.
         info : str or sequence of str
-            Columns to carry along as ``instance_info``.
+            Columns of numbers to carry along in ``instance_info``; columns that cannot be features (texts, dates) are
+            carried along anyway.
         drop : str or sequence of str
-            Columns that are none of these (labels, say).
+            Columns that are none of these.
         """
         table = tables.to_arrow(frame)
-        info, drop = _as_names(info), _as_names(drop)
-        ids = tables.values(tables.column(table, bag, "bag"))
-        for name in drop:
-            tables.column(table, name, "drop")
-        carried = {name: tables.column(table, name, "info") for name in info}
-        matrix, names = tables.feature_matrix(table, features, reserved={bag, *info, *drop})
-        carried_table = table.select(list(carried)) if carried else None
-        return cls.from_ids(matrix, ids, feature_names=names, instance_info=carried_table)
+        roles = roles_of(
+            table.schema, bag=bag, label=label, features=features, info=info, drop=drop, keeps_labels=False
+        )
+        rows = rows_of(table, roles)
+        return cls.from_ids(rows.matrix, rows.ids, feature_names=rows.feature_names, instance_info=rows.info)
 
     @classmethod
     def from_parquet(
         cls,
         path: str | os.PathLike[str],
         *,
-        bag: str = "bag",
+        bag: str | None = None,
+        label: str | None = None,
         features: str | Sequence[str] | None = None,
         info: str | Sequence[str] = (),
-        drop: str | Sequence[str] | None = None,
+        drop: str | Sequence[str] = (),
     ) -> Bags:
         """Build from a Parquet file.
 
@@ -195,15 +202,11 @@ class Bags:
         ----------
         path : path
             A file or a folder of files.
-        bag, features, info
+        bag, label, features, info, drop
             As in `from_frame`.
-        drop : str or sequence of str, optional
-            As in `from_frame`; by default the column ``label`` where there is one.
         """
-        table = tables.read_parquet(path)
-        if drop is None:
-            drop = [name for name in ("label",) if name in table.column_names]
-        return cls.from_frame(table, bag=bag, features=features, info=info, drop=drop)
+        table = parquet_files.read_parquet(path)
+        return cls.from_frame(table, bag=bag, label=label, features=features, info=info, drop=drop)
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], *, features: str | Sequence[str] | None = None) -> Bags:
@@ -220,9 +223,9 @@ class Bags:
             The array of an NPZ file, or the columns of a Parquet file. By default its only matrix, and all numbers.
         """
         files = bag_files.list_bag_files(path)
-        return cls.from_list(
-            (bag_files.read_bag_file(file, features) for file in files), bag_ids=[file.stem for file in files]
-        )
+        wanted = bag_files.Wanted.of(files, features)
+        matrices = (bag_files.read_bag_file(file, wanted) for file in files)
+        return cls.from_list(matrices, bag_ids=[file.stem for file in files])
 
     @classmethod
     def concat(cls, parts: Iterable[Bags]) -> Bags:
@@ -358,7 +361,7 @@ class Bags:
 
     def _rebuilt(self, instances: Any, offsets: Integers, key: Any, info: pa.Table | None) -> Bags:
         bag_ids = None if self.bag_ids is None else self.bag_ids[key]
-        return Bags(instances, offsets, bag_ids, self.feature_names, info)
+        return bags_drawn(instances, offsets, bag_ids, self.feature_names, info)
 
     def with_instances(self, instances: Any, feature_names: Sequence[str] | None = None) -> Bags:
         """Return the same bags with other features.
@@ -371,13 +374,13 @@ class Bags:
             The names of the new features.
         """
         names = None if feature_names is None else tuple(feature_names)
-        return Bags(instances, self.offsets, self.bag_ids, names, self.instance_info)
+        return bags_drawn(instances, self.offsets, self.bag_ids, names, self.instance_info)
 
     # ---------------------------------------------------------------- manners
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Rebuilt by the constructor, copies and pickles are read-only too.
-        return Bags, (self.instances, self.offsets, self.bag_ids, self.feature_names, self.instance_info)
+        return bags_drawn, (self.instances, self.offsets, self.bag_ids, self.feature_names, self.instance_info)
 
     def __repr__(self) -> str:
         kind = f"sparse {self.dtype}" if sp.issparse(self.instances) else str(self.dtype)
@@ -395,6 +398,21 @@ class Bags:
         raise TypeError(msg)
 
 
-def _as_names(names: str | Sequence[str]) -> list[str]:
-    """Return a list of column names; one name alone is a list of one."""
-    return [names] if isinstance(names, str) else list(names)
+def bags_drawn(
+    instances: Any,
+    offsets: Integers,
+    bag_ids: NDArray[Any] | None,
+    feature_names: tuple[str, ...] | None = None,
+    instance_info: Any = None,
+) -> Bags:
+    """Build bags that were taken from others: a bag that was drawn twice has its id twice.
+
+    Parameters
+    ----------
+    instances, offsets, bag_ids, feature_names, instance_info
+        As in `Bags`.
+    """
+    bags = Bags(instances, offsets, None, feature_names, instance_info)
+    if bag_ids is not None:
+        bags._set("bag_ids", bag_parts.read_only(bag_ids))
+    return bags

@@ -1,4 +1,4 @@
-"""Data frames and Parquet files taken apart into plain columns, and put together again.
+"""Data frames taken apart into plain columns, and put together again.
 
 Frames of any library come in through narwhals and live on as Arrow tables. Heavy libraries are imported where
 they are used: ``import gmil`` needs none of them.
@@ -6,18 +6,17 @@ they are used: ``import gmil`` needs none of them.
 
 from __future__ import annotations
 
-import contextlib
+import json
 import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import BagValidationError, FormatError, listed
+from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import DTypeLike, NDArray
@@ -37,7 +36,7 @@ def to_arrow(frame: Any) -> pa.Table:
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, dict):
-        return pa.table({name: np.asarray(column) for name, column in frame.items()})
+        return pa.table({name: np.asarray(unmasked(column)) for name, column in frame.items()})
     import narwhals as nw
 
     try:
@@ -59,125 +58,86 @@ def to_arrow(frame: Any) -> pa.Table:
         raise BagValidationError(msg) from error
 
 
-def read_parquet(path: str | os.PathLike[str]) -> pa.Table:
-    """Read a Parquet file or folder; a file that is none is one clear error."""
-    import pyarrow.parquet as pq
-
-    with reading_parquet(path):
-        return pq.read_table(path)
+def id_values(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return bag ids; numbers that are whole become integers."""
+    ids = values(column)
+    return ids.astype(np.int64) if are_whole(ids) else ids
 
 
-@contextlib.contextmanager
-def reading_parquet(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what Arrow says about a damaged file into one clear error that names it."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (FileNotFoundError, PermissionError):
-        raise
-    except (pa.ArrowException, OSError) as error:
-        msg = f"{path} cannot be read as Parquet: {_first_line(error)} Write the file again."
-        raise FormatError(msg) from error
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".") + "."
-
-
-def column(table: pa.Table, name: str, role: str) -> pa.ChunkedArray:
-    """Return a column; an unknown name is an error that lists the names there are."""
-    if name not in table.column_names:
-        msg = (
-            f"The {role} column {name!r} is not in the table; its columns are "
-            f"{listed([repr(c) for c in table.column_names], most=12)}. Name the column with {role}=..."
-        )
-        raise BagValidationError(msg)
-    if table.column_names.count(name) > 1:
-        msg = f"The {role} column {name!r} is there twice. Every column needs a name of its own."
-        raise BagValidationError(msg)
-    return table.column(name)
+def are_whole(numbers: NDArray[Any]) -> bool:
+    """Tell whether floating-point numbers are integers, of a size that int64 holds exactly."""
+    if numbers.dtype.kind != "f":
+        return False
+    return bool(np.all(np.abs(numbers) < 2**53) and np.all(numbers == np.rint(numbers)))
 
 
 def values(chunked: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column as a NumPy array."""
+    """Return a column as a NumPy array, categories as what they stand for."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(chunked.type):
+        chunked = chunked.cast(chunked.type.value_type)
     return chunked.to_numpy()
 
 
-def feature_matrix(
-    table: pa.Table, features: str | Sequence[str] | None, reserved: set[str]
-) -> tuple[Floats, list[str] | None]:
-    """Return the features of every row, and their names where every feature is a column of its own.
-
-    ``features`` names one list column or several number columns. By default it is the list column
-    ``features`` where there is one, else every number column that is not reserved for another role.
-    """
-    import pyarrow as pa
-
-    if features is None:
-        features = default_features(table.schema, reserved)
+def feature_matrix(table: pa.Table, features: str | Sequence[str]) -> Floats:
+    """Return the features of every row, (n_rows, n_features): one list column, or several columns of numbers."""
+    dtype = matrix_type(table.schema, features)
     if isinstance(features, str):
-        chosen = column(table, features, "features")
-        if _is_list(chosen.type):
-            return _list_matrix(chosen, features), None
-        features = [features]
-    matrix_columns = []
-    for feature in features:
-        chosen = column(table, feature, "features")
-        if not is_number(chosen.type):
-            msg = (
-                f"The features column {feature!r} must hold numbers, got {chosen.type}. "
-                "Leave it out with features=[...]."
-            )
-            raise BagValidationError(msg)
-        is_decimal = pa.types.is_decimal(chosen.type)
-        matrix_columns.append(values(chosen.cast(pa.float64()) if is_decimal else chosen))
-    if not matrix_columns:
-        msg = (
-            "No features column was found: no number column is left beside the bag and the label. "
-            "Name them with features=[...]."
-        )
-        raise BagValidationError(msg)
-    return np.column_stack(matrix_columns), [str(feature) for feature in features]
+        return _list_matrix(table.column(features), features).astype(dtype, copy=False)
+    matrix = np.empty((table.num_rows, len(features)), dtype=dtype)
+    for i, name in enumerate(features):
+        matrix[:, i] = _numbers(table.column(name))
+    return matrix
 
 
-def parquet_header(
-    path: str | os.PathLike[str], features: str | Sequence[str] | None, reserved: set[str]
-) -> tuple[int, int, np.dtype[Any]]:
-    """Return rows, features and their type of a Parquet file, from its first row and its footer."""
+def _numbers(chunked: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column as numbers; those that are missing are NaN, and false and true are 0 and 1."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with reading_parquet(path):
-        file = pq.ParquetFile(path)
-        first = next(file.iter_batches(1), None)
-    if first is None:
-        msg = f"{path} has no rows; at least one instance is needed."
-        raise FormatError(msg)
-    matrix, _ = feature_matrix(pa.Table.from_batches([first]), features, reserved)
-    return file.metadata.num_rows, matrix.shape[1], matrix.dtype
+    if pa.types.is_decimal(chunked.type):
+        chunked = chunked.cast(pa.float64())
+    if pa.types.is_boolean(chunked.type):
+        chunked = chunked.cast(pa.int8())
+    return chunked.to_numpy()
 
 
-def default_features(schema: pa.Schema, reserved: set[str]) -> str | list[str]:
-    """Return the list column ``features`` where there is one, else every number column not reserved.
+def matrix_type(schema: pa.Schema, features: str | Sequence[str]) -> np.dtype[Any]:
+    """Return float32 where that holds every number that the columns can have, else float64."""
+    import pyarrow as pa
 
-    The index that pandas or R wrote along is no feature: rows that are sorted by class would give the class away.
-    """
-    if FEATURES_COLUMN in schema.names and _is_list(schema.field(FEATURES_COLUMN).type):
-        return FEATURES_COLUMN
-    return [
-        field.name
-        for field in schema
-        if field.name not in reserved and not is_row_number(field.name) and is_number(field.type)
-    ]
+    if isinstance(features, str):
+        kinds = [schema.field(features).type.value_type]
+    else:
+        kinds = [schema.field(name).type for name in features]
+    found = [np.dtype(np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype()) for kind in kinds]
+    return np.dtype(np.float32 if np.result_type(*found) == np.float32 else np.float64)
+
+
+NAMES_KEY = b"gmil_feature_names"
+"""Where gmil's Parquet files keep the names of the features: in the metadata of the list column."""
+
+
+def feature_names(schema: pa.Schema, features: str | Sequence[str]) -> list[str] | None:
+    """Return the names of features: of columns, or those a list column carries; foreign metadata is no error."""
+    if not isinstance(features, str):
+        return list(features)
+    field = schema.field(features)
+    try:
+        names = json.loads((field.metadata or {})[NAMES_KEY])
+    except (KeyError, ValueError, RecursionError):
+        return None
+    width = getattr(field.type, "list_size", -1)
+    fits = isinstance(names, list) and len(names) == width
+    return [str(name) for name in names] if fits else None
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether a column can be a feature: integers, floats, and the decimals that databases write."""
+    """Tell whether a column can be a feature: integers, floats, the decimals of databases, and false and true."""
     import pyarrow as pa
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(test(kind) for test in tests)
 
 
 def is_row_number(name: str) -> bool:
@@ -185,7 +145,8 @@ def is_row_number(name: str) -> bool:
     return _ROW_NUMBERS.fullmatch(name) is not None
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether a column holds a list of values a row."""
     import pyarrow as pa
 
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -286,6 +247,11 @@ def group_rows(ids: NDArray[Any]) -> tuple[Integers | None, Integers, NDArray[An
         msg = f"Bag ids must be one per instance in a 1-D array, got shape {ids.shape}."
         raise BagValidationError(msg)
     refuse_missing_ids(ids)
+    texts = _coded(ids)
+    if texts is not None:
+        codes, names = texts
+        order, offsets, positions = group_rows(codes)
+        return order, offsets, names[positions]
     try:
         unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
     except TypeError:
@@ -300,12 +266,43 @@ def group_rows(ids: NDArray[Any]) -> tuple[Integers | None, Integers, NDArray[An
     return order, offsets, unique[by_appearance]
 
 
+def _coded(ids: NDArray[Any]) -> tuple[Integers, NDArray[Any]] | None:
+    """Return texts as numbers and the text of each; sorting texts would take most of the time. None for others."""
+    if ids.dtype.kind not in "USO":
+        return None
+    texts = ids.astype(np.str_).tolist() if ids.dtype.kind == "S" else ids.tolist()
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    seen: dict[str, int] = {}
+    codes = np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
+    if "" in seen:
+        msg = f"Row {texts.index('')} has no bag id: its text is empty. Drop or fill it."
+        raise BagValidationError(msg)
+    return codes, np.array(list(seen), dtype=np.str_)
+
+
 def refuse_missing_ids(ids: NDArray[Any]) -> None:
     """Refuse rows that belong to no bag."""
     missing = missing_entries(ids)
     if missing.any():
         msg = f"Row {int(missing.argmax())} has no bag id ({missing.sum()} rows have none). Drop or fill them."
         raise BagValidationError(msg)
+
+
+def unmasked(values: Any) -> Any:
+    """Return an array without a mask: a masked entry is a missing one, never the value beneath it."""
+    if isinstance(values, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", dtype=values.dtype))
+    if values.dtype.kind in "biuf":
+        kind = values.dtype if values.dtype.kind == "f" else np.float64
+        return values.astype(kind).filled(np.nan)
+    return values.astype(object).filled(None)
 
 
 def missing_entries(column: NDArray[Any]) -> NDArray[np.bool_]:

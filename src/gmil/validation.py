@@ -13,7 +13,7 @@ from gmil.bags import Bags
 from gmil.errors import BagValidationError, listed
 from gmil.finite import name_of_bag, refuse_non_finite
 from gmil.scale import LazyBags
-from gmil.tables import missing_entries
+from gmil.tables import missing_entries, unmasked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +42,7 @@ def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = 
             "others call X.load(), or X[positions].load() for some of the bags."
         )
         raise BagValidationError(msg)
+    X = unmasked(X)
     if is_table(X):
         return _one_instance_bags(X, estimator, reset, allow_nan)
     bags = X if isinstance(X, Bags) else Bags.from_list(X)
@@ -159,7 +160,7 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
     if y is None:
         msg = f"This {owner} estimator requires y to be passed, but the target y is None."
         raise BagValidationError(msg)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(unmasked(y), warn=True)
     check_label_count(len(labels), bags)
     missing = missing_entries(labels)
     if missing.any():

@@ -129,8 +129,8 @@ def test_damaged_files_never_end_in_a_foreign_error(data, good_files, tmp_path):
             r"bag column 'slide' is not there; the columns are 'bag', 'label'",
         ),
         (TABLE, {"label": "grade"}, r"label column 'grade' is not there"),
-        (TABLE, {"features": ["g"]}, r"features column 'g' is not in the table"),
-        (TABLE, {"info": ["time"]}, r"info column 'time' is not in the table"),
+        (TABLE, {"features": ["g"]}, r"features column 'g' is not there"),
+        (TABLE, {"info": ["time"]}, r"info column 'time' is not there"),
         (TABLE, {"features": ["f", "label"], "label": "f"}, None),
         (
             {"who": [1], "f": [1.0]},

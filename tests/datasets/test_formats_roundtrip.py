@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 from gmil import Bags
 from gmil.datasets import load_musk1, make_bags, read, write
+from gmil.errors import BagValidationError
 
 EXACT = (".npz", ".mat", ".csv", ".tsv", ".arff", ".data")
 ALL = (*EXACT, ".parquet")
@@ -227,13 +228,11 @@ def test_whole_and_true_labels_become_integers(suffix):
         assert labels.tolist() == [int(v) for v in y]
 
 
-def test_npz_and_mat_keep_bags_of_one_name_apart():
-    bags = Bags(np.eye(3), [0, 2, 3], np.array(["twin", "twin"]))
-    for suffix in (".npz", ".mat", ".arff"):
-        found, y = through(suffix, bags, [0, 1])
-        assert found.sizes.tolist() == [2, 1]
-        assert found.bag_ids.tolist() == ["twin", "twin"]
-        assert y.tolist() == [0, 1]
+@pytest.mark.parametrize("suffix", ALL)
+def test_bags_of_one_name_are_refused(suffix):
+    bags = Bags(np.eye(3), [0, 2, 3], np.array(["twin", "other"]))[[0, 0]]
+    with pytest.raises(BagValidationError, match="2 bags are called 'twin'"):
+        through(suffix, bags, [0, 1])
 
 
 def test_float32_bags_keep_their_values():

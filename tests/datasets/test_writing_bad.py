@@ -74,7 +74,7 @@ ONE = Bags(np.eye(3), [0, 2, 3], np.array(["p", "q"]))
         (".npz", ONE[:0], None, r"X holds no bags"),
         (".data", ONE, None, r"needs a class for every bag, but y is None"),
         (".data", Bags(np.eye(1), [0, 1], np.array(["a,b"])), [1], r"'a,b' cannot be written"),
-        (".csv", Bags(np.eye(2), [0, 1, 2], np.array(["t", "t"])), None, r"2 bags are called 't'"),
+        (".csv", Bags(np.eye(2), [0, 1, 2], np.array(["t", "u"]))[[0, 0]], None, r"2 bags are called 't'"),
         (
             ".csv",
             Bags(np.eye(2), [0, 1, 2], None, ("bag", "g")),

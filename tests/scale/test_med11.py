@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import gmil
-from gmil import tables
+from gmil import parquet_files
 from gmil.cli.main import main
 from gmil.datasets import make_med11
 from gmil.errors import FileAccessError
@@ -26,7 +26,7 @@ def test_what_is_written_is_what_was_asked_for(tmp_path):
     bags = lazy.load()
     np.testing.assert_allclose(bags.instances.sum(axis=1), 1, rtol=1e-6)
     assert (bags.instances == 0).mean() > 0.4
-    witnesses = tables.read_parquet(tmp_path / "made").column("witness").to_numpy()
+    witnesses = parquet_files.read_parquet(tmp_path / "made").column("witness").to_numpy()
     found = np.add.reduceat(witnesses.astype(int), bags.offsets[:-1])
     assert np.array_equal(found, np.maximum(1, np.rint(0.1 * bags.sizes)))
 

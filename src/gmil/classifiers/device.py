@@ -26,7 +26,7 @@ def resident_bags(bags: Bags, backend: Any) -> LazyBags:
     from gmil.engine.torch.tensors import to_device
 
     X = to_device(bags.instances, backend.device)
-    return LazyBags.from_array(X, bags.offsets, bag_ids=bags.bag_ids, feature_names=bags.feature_names)
+    return LazyBags.like(bags, X)
 
 
 def can_cluster_on_device(model: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,18 +127,31 @@ def read_data(
         names = ", ".join(datasets.dataset_names())
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
-    columns = feature_columns(features)
-    if stream or (stream is None and group is None and _is_large(Path(data), bag)):
-        lazy, y = datasets.scan(data, bag=bag, label=label, features=columns)
-        return LabelledBags(Path(data).name, lazy, y)
-    info = () if group is None else (group,)
+    in_blocks = stream or (stream is None and group is None and _is_large(Path(data), bag))
+    roles = {
+        "bag": bag,
+        "label": label,
+        "features": feature_columns(features),
+        "info": () if group is None else (group,),
+    }
     try:
-        bags, y = datasets.read(data, bag=bag, label=label, features=columns, info=info)
+        with _said_warnings():
+            bags, y = datasets.scan(data, **roles) if in_blocks else datasets.read(data, **roles)
     except LabelError as error:
         if needs_labels:
             raise
         bags, y = error.bags, None
     return LabelledBags(Path(data).name, bags, y, groups_of(bags, group))
+
+
+@contextlib.contextmanager
+def _said_warnings() -> Iterator[None]:
+    """Print what a reader warns about as one sentence each, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say(text)
 
 
 def feature_columns(text: str | None) -> list[str] | str | None:
@@ -152,7 +166,8 @@ def _is_large(path: Path, bag: str | None) -> bool:
     if path.suffix.lower() != ".parquet" or path.stat().st_size < _SMALLEST_LARGE_FILE:
         return False
     try:
-        lazy, _ = datasets.scan(path, bag=bag)
+        with warnings.catch_warnings(action="ignore"):
+            lazy, _ = datasets.scan(path, bag=bag)
     except GmilError:  # to read it will say what is wrong
         return False
     return lazy.n_instances * lazy.n_features * lazy.dtype.itemsize > LARGE

@@ -11,7 +11,6 @@ import click
 import numpy as np
 
 from gmil import persistence
-from gmil.bags import Bags
 from gmil.cli.console import StreamProgress, announced, clear_errors, say
 from gmil.cli.inputs import (
     choose_method,
@@ -30,6 +29,7 @@ from gmil.errors import BagValidationError
 from gmil.files import refuse_target, replacing
 from gmil.fold_by_fold import positive_class
 from gmil.folds import fit_with_groups
+from gmil.parquet_files import write_parquet
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gmil.bags import Bags
     from gmil.cli.inputs import LabelledBags
 
 
@@ -161,8 +162,9 @@ def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
         raise BagValidationError(msg)
     numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
     columns: dict[str, Any] = {"bag": pa.array(np.repeat(_ids(bags), bags.sizes).tolist()), "instance": numbers}
-    if isinstance(bags, Bags) and bags.instance_info is not None:
-        columns |= {name: bags.instance_info.column(name) for name in bags.instance_info.column_names}
+    info = bags.instance_info
+    if info is not None:
+        columns |= {name: info.column(name) for name in info.column_names}
     columns |= _named_columns("score", estimator.score_instances(bags), estimator.classes_)
     return pa.table(columns)
 
@@ -180,7 +182,6 @@ def _named_columns(name: str, values: Any, classes: Any) -> dict[str, Any]:
 
 def _write(table: pa.Table, output: str | None) -> None:
     import pyarrow.csv
-    import pyarrow.parquet
 
     if output is None:
         pyarrow.csv.write_csv(table, sys.stdout.buffer)
@@ -189,4 +190,4 @@ def _write(table: pa.Table, output: str | None) -> None:
         if temporary.suffix.lower() == ".csv":
             pyarrow.csv.write_csv(table, temporary)
         else:
-            pyarrow.parquet.write_table(table, temporary)
+            write_parquet(table, temporary)

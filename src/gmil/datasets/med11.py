@@ -16,6 +16,7 @@ import numpy as np
 
 from gmil import tables
 from gmil.errors import FileAccessError, MissingFileError
+from gmil.parquet_files import parquet_writer
 
 if TYPE_CHECKING:
     import os
@@ -194,12 +195,10 @@ def _new_folder(path: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def _writer(path: Path, n_features: int) -> Iterator[Callable[..., None]]:
     """Yield a function that appends one bag to a Parquet file, as a row group of its own."""
-    import pyarrow.parquet as pq
-
     empty = _bag_table("", "", np.empty((0, n_features), dtype=np.float32), np.empty(0, dtype=bool))
     # Without a dictionary, and with a light compression, features are read twice as fast.
     how = {"compression": "lz4", "use_dictionary": ["bag", "label"]}
-    with pq.ParquetWriter(path, empty.schema, **how) as writer:
+    with parquet_writer(path, empty.schema, **how) as writer:
 
         def write(bag: str, label: str, frames: Floats, shows_event: Booleans) -> None:
             table = _bag_table(bag, label, frames, shows_event)

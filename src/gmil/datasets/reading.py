@@ -16,6 +16,7 @@ from gmil.errors import (
     FileAccessError,
     FormatError,
     GmilError,
+    LabelError,
     MissingFileError,
 )
 from gmil.files import replacing
@@ -98,8 +99,7 @@ def read(
         return table_to_bags(_table(source), **roles)
     path = Path(source)
     if path.is_dir():
-        lazy, labels = scan(path, bag=bag, label=label, features=features)
-        return lazy.load(), labels
+        return _read_folder(path, **roles)
     reader = _for_suffix(path, _READERS, "read")
     _refuse_unreadable(path)
     try:
@@ -110,6 +110,15 @@ def read(
         error.args = (f"{path}: {error}",)
         raise
     return bags, y
+
+
+def _read_folder(path: Path, **roles: Any) -> tuple[Bags, NDArray[Any] | None]:
+    try:
+        lazy, labels = scan(path, **roles)
+    except LabelError as error:
+        error.bags = error.bags.load()
+        raise
+    return lazy.load(), labels
 
 
 def write(

@@ -10,12 +10,13 @@ import numpy as np
 from gmil import tables
 from gmil.bag_files import list_bag_files
 from gmil.datasets.formats import delimited
-from gmil.datasets.formats.columns import BAG_NAMES, LABEL_NAMES, choose, labels_from_text, require, tidy_labels
-from gmil.datasets.formats.table import choose_roles, kept_names
-from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
+from gmil.datasets.formats.columns import is_missing, labels_from_text, tidy_labels
+from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
+from gmil.parquet_files import read_schema
+from gmil.roles import BAG_NAMES, LABEL_NAMES, choose, require, roles_of
 from gmil.scale import LazyBags
 from gmil.scale.folder import FolderSource
-from gmil.scale.parquet import scan_parquet, schema_of
+from gmil.scale.parquet import scan_parquet
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,7 @@ def scan(
     bag: str | None = None,
     label: str | None = None,
     features: str | Sequence[str] | None = None,
+    info: Sequence[str] = (),
     labels: str | os.PathLike[str] | None = None,
 ) -> tuple[LazyBags, NDArray[Any] | None]:
     """Look at bags that need not fit into memory: sizes and labels are read, features are not.
@@ -45,6 +47,8 @@ def scan(
         Columns, as in `gmil.read`.
     features : str or sequence of str, optional
         As in `gmil.read`.
+    info : sequence of str
+        As in `gmil.read`; these columns are read by `LazyBags.load` and `LazyBags.instance_info`.
     labels : path, optional
         For a folder with one file a bag: a CSV file with the columns ``bag`` (the name of the file without its suffix)
         and ``label``. By default ``labels.csv`` in the folder, where there is one.
@@ -78,14 +82,14 @@ def scan(
         if _are_one_bag_each(files, bag):
             return _scan_folder(path, files, bag, label, features, labels)
         _refuse_mixture(path, files)
-        return _scan_parquet(files, bag, label, features)
+        return _scan_parquet(files, bag=bag, label=label, features=features, info=info)
     if not path.exists():
         msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
         raise MissingFileError(msg)
     if path.suffix.lower() != ".parquet":
         msg = f"{path} cannot be read in blocks: only Parquet files and folders can. Convert it, or use gmil.read."
         raise FormatError(msg)
-    return _scan_parquet([path], bag, label, features)
+    return _scan_parquet([path], bag=bag, label=label, features=features, info=info)
 
 
 def _are_one_bag_each(files: list[Path], bag: str | None) -> bool:
@@ -93,7 +97,7 @@ def _are_one_bag_each(files: list[Path], bag: str | None) -> bool:
     first = files[0]
     if first.suffix != ".parquet":
         return True
-    return choose(schema_of(first).names, bag, BAG_NAMES, "bag") is None if bag is None else False
+    return choose(read_schema(first).names, bag, BAG_NAMES, "bag") is None if bag is None else False
 
 
 def _refuse_mixture(folder: Path, files: list[Path]) -> None:
@@ -103,17 +107,24 @@ def _refuse_mixture(folder: Path, files: list[Path]) -> None:
         raise FormatError(msg)
 
 
-def _scan_parquet(
-    files: list[Path], bag: str | None, label: str | None, features: str | Sequence[str] | None
-) -> tuple[LazyBags, NDArray[Any] | None]:
-    schema = schema_of(files[0])
-    bag, label = choose_roles(schema.names, bag, label, features, ())
-    reserved = {bag, *(name for name in schema.names if name.casefold() in BAG_NAMES), *([label] if label else [])}
-    chosen = tables.default_features(schema, reserved) if features is None else features
-    found = scan_parquet(files, bag, label, chosen, reserved)
-    names = kept_names(schema, chosen) if isinstance(chosen, str) else list(chosen)
-    y = None if found.labels is None else tidy_labels(found.labels)
-    return LazyBags(found.source, found.offsets, found.ids, None if names is None else tuple(names)), y
+def _scan_parquet(files: list[Path], **named: Any) -> tuple[LazyBags, NDArray[Any] | None]:
+    schema = read_schema(files[0])
+    roles = roles_of(schema, **named)
+    found = scan_parquet(files, roles)
+    names = tables.feature_names(schema, roles.features)
+    bags = LazyBags(found.source, found.offsets, found.ids, None if names is None else tuple(names))
+    return bags, None if found.labels is None else _tidy_labels(found.labels, bags)
+
+
+def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
+    missing = is_missing(labels)
+    if missing.any():
+        bag = bags.bag_ids[int(missing.argmax())].item()  # type: ignore[index]
+        msg = f"The label of bag {bag!r} is missing ({missing.sum()} bags have none). Fill it in or drop the bag."
+        error = LabelError(msg)
+        error.bags = bags
+        raise error
+    return tidy_labels(labels)
 
 
 def _scan_folder(

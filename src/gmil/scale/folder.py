@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.bag_files import bag_file_header, read_bag_file
+from gmil.bag_files import Wanted, bag_file_header, checked_columns, read_bag_file
+from gmil.parquet_files import read_schema
 from gmil.scale.parquet import missing_part, other_width, scan_file
 from gmil.scale.passes import float_type
 
@@ -26,20 +27,20 @@ class FolderSource:
     edges: Integers
     n_features: int
     dtype: np.dtype[Any]
-    features: str | tuple[str, ...] | None = None
+    wanted: Wanted
 
     @classmethod
     def of(cls, files: Sequence[Path], features: str | Sequence[str] | None = None) -> FolderSource:
         """Look at the beginning of every file."""
-        headers = [bag_file_header(path, features) for path in files]
+        wanted = Wanted.of(files, features)
+        headers = [bag_file_header(path, wanted) for path in files]
         widths = np.array([width for _, width, _ in headers])
         if (widths != widths[0]).any():
             wrong = int((widths != widths[0]).argmax())
             raise other_width(files[wrong], int(widths[wrong]), files[0], int(widths[0]))
         edges = np.concatenate([[0], np.cumsum([size for size, _, _ in headers])]).astype(np.int64)
         dtype = float_type(np.result_type(*(dtype for *_, dtype in headers)))
-        chosen = features if features is None or isinstance(features, str) else tuple(features)
-        return cls(tuple(map(str, files)), edges, int(widths[0]), dtype, chosen)
+        return cls(tuple(map(str, files)), edges, int(widths[0]), dtype, wanted)
 
     def read(self, part: int, rows: int) -> Iterator[Floats]:
         """See `gmil.scale.passes.Source.read`."""
@@ -47,9 +48,10 @@ class FolderSource:
         if not path.exists():
             raise missing_part(path)
         if path.suffix == ".parquet":
-            pieces: Any = scan_file(path, self.features, rows)
+            columns = checked_columns(path, read_schema(path), self.wanted)
+            pieces: Any = scan_file(path, columns, rows)
         else:
-            X = read_bag_file(path, self.features)
+            X = read_bag_file(path, self.wanted)
             pieces = (X[start : start + rows] for start in range(0, len(X), rows))
         for piece in pieces:
             yield np.ascontiguousarray(piece, dtype=self.dtype)

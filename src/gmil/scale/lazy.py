@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gmil import bag_parts
-from gmil.bags import Bags
+from gmil.bags import bags_drawn
 from gmil.engine.threads import n_threads
+from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
 from gmil.scale.resident import TensorSource, is_tensor
+from gmil.tables import unmasked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
 
+    from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.scale.passes import BagFunction, Runner, Source
 
@@ -86,6 +90,7 @@ class LazyBags:
         bag_ids : array of shape (n_bags,), optional
         feature_names : sequence of str, optional
         """
+        X = unmasked(X)
         cut = bag_parts.checked_offsets(offsets, X.shape[0])
         ids = None if bag_ids is None else bag_parts.checked_ids(bag_ids, len(cut) - 1)
         names = None if feature_names is None else bag_parts.checked_names(feature_names, X.shape[1])
@@ -97,6 +102,18 @@ class LazyBags:
             for _ in bags.blocks():  # one of them says which bag it is
                 pass
         return bags
+
+    @classmethod
+    def like(cls, bags: Bags, X: Any) -> LazyBags:
+        """Make lazy bags of bags in memory whose instances lie in another matrix.
+
+        Parameters
+        ----------
+        bags : Bags
+            What gives bags, ids and names; a bag that was drawn twice stays so.
+        X : array or torch.Tensor of shape (n_instances, n_features)
+        """
+        return replace(cls.from_array(X, bags.offsets, feature_names=bags.feature_names), source_ids=bags.bag_ids)
 
     def tensor_on(self, device: Any) -> Any | None:
         """Return the tensor of all instances of the source where it lies on this device, else None.
@@ -157,6 +174,14 @@ class LazyBags:
             return self.source_ids
         return self.source_ids[self.positions]
 
+    @property
+    def instance_info(self) -> pa.Table | None:
+        """The columns about every instance that a Parquet file has beside features, read when they are asked for."""
+        source = self.source
+        if not isinstance(source, ParquetSource) or not source.roles.info or len(self) == 0:
+            return None
+        return source.take_info(bag_parts.rows_of_bags(self.source_offsets, self.bags_of_source())[0])
+
     def __repr__(self) -> str:
         return (
             f"LazyBags(n_bags={len(self)}, n_instances={self.n_instances}, n_features={self.n_features}, {self.dtype})"
@@ -173,7 +198,8 @@ class LazyBags:
         chosen = bag_parts.chosen_bag(key, len(self))
         places = self.bags_of_source()
         if isinstance(chosen, int):
-            return replace(self, positions=places[[chosen]], watcher=None).load().instances
+            rows = np.arange(*self.source_offsets[places[chosen] : places[chosen] + 2])
+            return replace(self, watcher=None)._read_rows(rows)
         return replace(self, positions=places[chosen])
 
     def __iter__(self) -> Iterator[Instances]:
@@ -182,7 +208,7 @@ class LazyBags:
     def load(self) -> Bags:
         """Read all these bags into memory."""
         rows = bag_parts.rows_of_bags(self.source_offsets, self.bags_of_source())[0]
-        return Bags(self._read_rows(rows), self.offsets, self.bag_ids, self.feature_names)
+        return bags_drawn(self._read_rows(rows), self.offsets, self.bag_ids, self.feature_names, self.instance_info)
 
     def on(self, runner: Any) -> LazyBags:
         """Return the same bags, read by a Dask cluster or by threads.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil import tables
-from gmil.bag_files import RESERVED
 from gmil.errors import BagValidationError, FormatError, MissingFileError
+from gmil.parquet_files import open_parquet, parquet_header, read_schema, reading_parquet
+from gmil.roles import Roles, named_features
 from gmil.scale.passes import float_type
 
 if TYPE_CHECKING:
@@ -20,17 +23,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats, Integers
 
 _BYTES_OF_A_PART = 1 << 24
 
 
 class RowGroups(NamedTuple):
-    """Row groups of one file that are read together."""
+    """Row groups of one file that are read together, and what their bags looked like when they were scanned."""
 
     file: str
     first: int
     last: int
+    digest: bytes
 
 
 @dataclass(frozen=True)
@@ -39,41 +43,104 @@ class ParquetSource:
 
     groups: tuple[RowGroups, ...]
     edges: Integers
-    features: str | tuple[str, ...]
+    roles: Roles
     n_features: int
     dtype: np.dtype[Any]
 
     def read(self, part: int, rows: int) -> Iterator[Floats]:
         """See `gmil.scale.passes.Source.read`."""
         group = self.groups[part]
-        for found in scan_file(Path(group.file), self.features, rows, range(group.first, group.last)):
+        file, path = self._opened(group), Path(group.file)
+        for found in _read_features(file, path, self.roles.features, rows, range(group.first, group.last)):
             yield np.ascontiguousarray(found, dtype=self.dtype)
+
+    def read_info(self, part: int) -> pa.Table:
+        """Return the columns about the instances of a part."""
+        group = self.groups[part]
+        return _read_columns(self._opened(group), Path(group.file), group.first, group.last, self.roles.info)
+
+    def take_info(self, rows: Integers) -> pa.Table:
+        """Return the columns about some instances, rows of the source in any order."""
+        import pyarrow as pa
+
+        ordered, back = np.unique(rows, return_inverse=True)
+        cuts = np.searchsorted(ordered, self.edges)
+        parts = [
+            self.read_info(int(i)).take(ordered[cuts[i] : cuts[i + 1]] - self.edges[i])
+            for i in np.flatnonzero(np.diff(cuts))
+        ]
+        with reading_parquet(self.place(0)):
+            return pa.concat_tables(parts, promote_options="permissive").take(back)
+
+    def _opened(self, group: RowGroups) -> Any:
+        """Return a file that is still the one that was scanned."""
+        path = Path(group.file)
+        file = _open_again(path)
+        if group.last > file.num_row_groups or _digest(path, file.metadata, self.roles, group) != group.digest:
+            msg = f"{path} is not the file that was scanned: its bags or its columns are others. Scan it again."
+            raise FormatError(msg)
+        return file
 
     def place(self, part: int) -> str:
         """See `gmil.scale.passes.Source.place`."""
         return self.groups[part].file
 
 
-def scan_file(
-    path: Path, features: str | Sequence[str] | None, rows: int, groups: range | None = None
-) -> Iterator[Floats]:
-    """Yield the features of a file, or of some of its row groups, in pieces of at most so many rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def scan_file(path: Path, features: str | Sequence[str], rows: int) -> Iterator[Floats]:
+    """Yield the features of a file that is one bag, in pieces of at most so many rows."""
+    file = _open_again(path)
+    return _read_features(file, path, features, rows, range(file.num_row_groups))
 
+
+def _open_again(path: Path) -> Any:
     try:
         stamp = path.stat()
     except FileNotFoundError as error:
         raise missing_part(path) from error
-    columns = [features] if isinstance(features, str) else features if features is None else list(features)
-    with tables.reading_parquet(path):
-        file = pq.ParquetFile(path, metadata=_footer(str(path), stamp.st_mtime_ns, stamp.st_size))
-        if groups is not None and groups.stop > file.num_row_groups:
-            msg = f"{path} has {file.num_row_groups} row groups, fewer than were found before. Scan it again."
-            raise FormatError(msg)
-        chosen = range(file.num_row_groups) if groups is None else groups
-        for batch in file.iter_batches(rows, row_groups=chosen, columns=columns, use_threads=False):
-            yield tables.feature_matrix(pa.Table.from_batches([batch]), features, RESERVED)[0]
+    return open_parquet(path, _footer(str(path), stamp.st_mtime_ns, stamp.st_size))
+
+
+def _read_features(file: Any, path: Path, features: str | Sequence[str], rows: int, groups: range) -> Iterator[Floats]:
+    import pyarrow as pa
+
+    columns = [features] if isinstance(features, str) else list(features)
+    with reading_parquet(path):
+        for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
+            yield tables.feature_matrix(pa.Table.from_batches([batch]), features)
+
+
+def _read_columns(file: Any, path: Path, first: int, last: int, columns: Sequence[str]) -> pa.Table:
+    with reading_parquet(path):
+        table = file.read_row_groups(range(first, last), columns=list(columns), use_threads=False)
+        table.validate(full=True)
+    return table.select(list(columns))
+
+
+def _digest(path: Path, metadata: Any, roles: Roles, groups: RowGroups) -> bytes:
+    """Return a digest of the footer and of the stored bags of row groups: of what offsets were computed from.
+
+    A file of the same length and the same footer may still part its rows into other bags.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    with reading_parquet(path), path.open("rb") as file:
+        for group in range(groups.first, groups.last):
+            start, size = _place_of_bags(metadata.row_group(group), roles.bag)
+            file.seek(start)
+            digest.update(file.read(size))
+        file.seek(-min(path.stat().st_size, metadata.serialized_size + 8), 2)
+        digest.update(file.read())
+    return digest.digest()
+
+
+def _place_of_bags(group: Any, bag: str | None) -> tuple[int, int]:
+    """Return where in its file a row group keeps the bag column, and in how many bytes."""
+    chunks = (group.column(i) for i in range(group.num_columns))
+    chunk = next((chunk for chunk in chunks if chunk.path_in_schema == bag), None)
+    if chunk is None:
+        msg = f"The bag column {bag!r} must hold one number or text a row. Name another with bag=..."
+        raise BagValidationError(msg)
+    starts = [at for at in (chunk.dictionary_page_offset, chunk.data_page_offset) if at]
+    return max(0, min(starts, default=0)), max(0, chunk.total_compressed_size)
 
 
 def missing_part(path: Path) -> MissingFileError:
@@ -90,9 +157,7 @@ def other_width(path: Path, width: int, other: Path, width_of_other: int) -> Bag
 @functools.lru_cache(maxsize=256)
 def _footer(path: str, _changed: int, _size: int) -> Any:
     """Return the metadata of a file as it is now; reading them for every part would cost as much as the part."""
-    import pyarrow.parquet as pq
-
-    return pq.read_metadata(path)
+    return open_parquet(path).metadata
 
 
 class Scanned(NamedTuple):
@@ -104,41 +169,45 @@ class Scanned(NamedTuple):
     labels: NDArray[Any] | None
 
 
-def schema_of(path: Path) -> pa.Schema:
-    """Return the columns of a file."""
-    import pyarrow.parquet as pq
-
-    with tables.reading_parquet(path):
-        return pq.read_schema(path)
-
-
-def scan_parquet(
-    files: Sequence[Path], bag: str, label: str | None, features: str | Sequence[str], reserved: set[str]
-) -> Scanned:
+def scan_parquet(files: Sequence[Path], roles: Roles) -> Scanned:
     """Read the bags and labels of files, and nothing else."""
-    import pyarrow.parquet as pq
-
     groups: list[RowGroups] = []
     sizes: list[int] = []
     runs = _Runs()
-    chosen = features if isinstance(features, str) else tuple(features)
+    width, dtype = _common_header(files, roles)
     for path in files:
-        with tables.reading_parquet(path):
-            file = pq.ParquetFile(path)
-            for first, last, n_rows in _grouped(file.metadata):
-                groups.append(RowGroups(str(path), first, last))
-                sizes.append(n_rows)
-                read = file.read_row_groups(range(first, last), columns=[bag, *([label] if label else [])])
-                runs.add(read.column(bag), read.column(label) if label else None, path)
-    headers = {path: tables.parquet_header(path, features, reserved)[1:] for path in files}
-    width, dtype = next(iter(headers.values()))
+        file = open_parquet(path)
+        for first, last, n_rows in _grouped(file.metadata):
+            read = _read_columns(file, path, first, last, [name for name in (roles.bag, roles.label) if name])
+            runs.add(read.column(roles.bag), read.column(roles.label) if roles.label else None, path)
+            group = RowGroups(str(path), first, last, b"")
+            groups.append(group._replace(digest=_digest(path, file.metadata, roles, group)))
+            sizes.append(n_rows)
+    edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    source = ParquetSource(tuple(groups), edges, roles, width, float_type(dtype))
+    return Scanned(source, *runs.bags())
+
+
+def _refuse_other_columns(path: Path, roles: Roles) -> None:
+    """Refuse a file of several that lacks a column of the first, or has something else than numbers there."""
+    schema = read_schema(path)
+    wanted = [roles.bag, roles.label, *roles.feature_columns, *roles.info]
+    missing = [name for name in wanted if name is not None and name not in schema.names]
+    if missing:
+        msg = f"{path} has no column {missing[0]!r}, which the first file has. All files need the same columns."
+        raise BagValidationError(msg)
+    named_features(schema, roles.features)
+
+
+def _common_header(files: Sequence[Path], roles: Roles) -> tuple[int, np.dtype[Any]]:
+    for path in files:
+        _refuse_other_columns(path, roles)
+    headers = {path: parquet_header(path, roles.features)[1:] for path in files}
+    width = headers[files[0]][0]
     wrong = [path for path, header in headers.items() if header[0] != width]
     if wrong:
         raise other_width(wrong[0], headers[wrong[0]][0], files[0], width)
-    dtype = np.result_type(*(header[1] for header in headers.values()))
-    edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    source = ParquetSource(tuple(groups), edges, chosen, width, float_type(dtype))
-    return Scanned(source, *runs.bags())
+    return width, np.result_type(*(header[1] for header in headers.values()))
 
 
 def _grouped(metadata: Any) -> Iterator[tuple[int, int, int]]:
@@ -161,61 +230,71 @@ class _Runs:
     def __init__(self) -> None:
         self._ids: list[Any] = []
         self._labels: list[Any] = []
-        self._sizes: list[int] = []
+        self._sizes: list[Integers] = []
 
     def add(self, ids: pa.ChunkedArray, labels: pa.ChunkedArray | None, path: Path) -> None:
         """Take the columns of further rows."""
-        ends, names = _run_ends(ids)
-        if any(name is None for name in names):
+        ends, names = _run_ends(ids, path)
+        plain = tables.id_values(names)
+        if tables.missing_entries(plain).any() or (plain.dtype.kind == "O" and (plain == "").any()):
             msg = f"{path} has rows without a bag id. Drop or fill them."
             raise BagValidationError(msg)
-        marks: list[Any] = [None] * len(names)
         if labels is not None:
-            label_ends, found = _run_ends(labels)
+            label_ends, found = _run_ends(labels, path)
             inside = np.setdiff1d(label_ends, ends)
             if len(inside):
-                bag = names[int(np.searchsorted(ends, inside[0]))]
-                msg = f"The label of bag {bag!r} varies in {path}. A label belongs to the whole bag."
-                raise BagValidationError(msg)
-            marks = [found[i] for i in np.searchsorted(label_ends, ends)]
-        for name, mark, size in zip(names, marks, np.diff(ends, prepend=0).tolist(), strict=True):
-            self._add_run(name, mark, size, path)
-
-    def _add_run(self, name: Any, label: Any, size: int, path: Path) -> None:
-        if self._ids and self._ids[-1] == name:
-            if self._labels[-1] != label:
-                msg = f"The label of bag {name!r} varies in {path}. A label belongs to the whole bag."
-                raise BagValidationError(msg)
-            self._sizes[-1] += size
-            return
-        self._ids.append(name)
-        self._labels.append(label)
-        self._sizes.append(size)
+                raise _varies(names[int(np.searchsorted(ends, inside[0]))].as_py(), path)
+            self._labels.append(found.take(np.searchsorted(label_ends, ends)))
+        self._ids.append(names)
+        self._sizes.append(np.diff(ends, prepend=0))
 
     def bags(self) -> tuple[Integers, NDArray[Any], NDArray[Any] | None]:
         """Return offsets, ids and labels of all bags."""
-        if len(set(self._ids)) < len(self._ids):
-            seen: set[Any] = set()
-            twice = next(name for name in self._ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            msg = (
-                f"The rows of bag {twice!r} are not next to each other, so that it cannot be read in blocks. "
-                "Sort the rows by bag, or read all into memory with gmil.read."
-            )
-            raise BagValidationError(msg)
-        offsets = np.concatenate([[0], np.cumsum(self._sizes)]).astype(np.int64)
-        return offsets, np.array(self._ids), self._labels_of_bags()
+        ids = tables.id_values(_joined(self._ids, "bag"))
+        is_first = np.append(True, ids[1:] != ids[:-1]).astype(bool)
+        _, _, unique = tables.group_rows(ids[is_first])
+        if len(unique) < is_first.sum():
+            raise _scattered(ids[is_first])
+        starts = np.concatenate([[0], np.cumsum(np.concatenate(self._sizes))]).astype(np.int64)
+        offsets = np.append(starts[:-1][is_first], starts[-1])
+        return offsets, unique, self._labels_of_bags(unique, is_first) if self._labels else None
 
-    def _labels_of_bags(self) -> NDArray[Any] | None:
-        missing = [name for name, label in zip(self._ids, self._labels, strict=True) if label is None]
-        if len(missing) == len(self._ids):
-            return None
-        if missing:
-            msg = f"The label of bag {missing[0]!r} is missing ({len(missing)} bags have none). Fill it in."
-            raise BagValidationError(msg)
-        return np.array(self._labels)
+    def _labels_of_bags(self, ids: NDArray[Any], is_first: Booleans) -> NDArray[Any]:
+        labels = tables.values(_joined(self._labels, "label"))
+        bag_of = np.cumsum(is_first) - 1
+        first = labels[is_first][bag_of]
+        differs = (labels != first) & ~(tables.missing_entries(labels) & tables.missing_entries(first))
+        if differs.any():
+            raise _varies(ids[bag_of[differs][0]].item(), None)
+        return labels[is_first]
 
 
-def _run_ends(column: pa.ChunkedArray) -> tuple[Integers, list[Any]]:
+def _scattered(ids: NDArray[Any]) -> BagValidationError:
+    twice = next(name for name, count in Counter(ids.tolist()).items() if count > 1)
+    msg = (
+        f"The rows of bag {twice!r} are not next to each other, so that it cannot be read in blocks. "
+        "Sort the rows by bag, or read all into memory with gmil.read."
+    )
+    return BagValidationError(msg)
+
+
+def _varies(bag: Any, path: Path | None) -> BagValidationError:
+    where = "" if path is None else f" in {path}"
+    return BagValidationError(f"The label of bag {bag!r} varies{where}. A label belongs to the whole bag.")
+
+
+def _joined(parts: list[Any], role: str) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    kinds = [part.type for part in parts]
+    wrong = next((kind for kind in kinds if kind != kinds[0]), None)
+    if wrong is not None:
+        msg = f"The {role} column holds {kinds[0]} in one file and {wrong} in another. Write all files with one type."
+        raise BagValidationError(msg)
+    return pa.chunked_array([chunk for part in parts for chunk in part.chunks], type=kinds[0])
+
+
+def _run_ends(column: pa.ChunkedArray, path: Path) -> tuple[Integers, pa.ChunkedArray]:
     """Return where runs of equal values end, and the values."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -225,5 +304,6 @@ def _run_ends(column: pa.ChunkedArray) -> tuple[Integers, list[Any]]:
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
-    encoded = pc.run_end_encode(array, run_end_type=pa.int64())
-    return encoded.run_ends.to_numpy(), encoded.values.to_pylist()
+    with reading_parquet(path):
+        encoded = pc.run_end_encode(array, run_end_type=pa.int64())
+    return encoded.run_ends.to_numpy(), pa.chunked_array([encoded.values])

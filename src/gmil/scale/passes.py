@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from gmil.bags import Bags
+from gmil.bags import Bags, bags_drawn
 from gmil.errors import BagValidationError, FormatError
 from gmil.finite import refuse_non_finite
 
@@ -168,7 +168,7 @@ def wanted_pieces(
         inside = X if keep.all() else X[np.repeat(keep, sizes)]
         numbers = part.first_bag + first + np.flatnonzero(keep)
         offsets = np.concatenate([[0], np.cumsum(sizes[keep])])
-        piece = Bags(inside, offsets, None if ids is None else ids[first:last][keep], names)
+        piece = bags_drawn(inside, offsets, None if ids is None else ids[first:last][keep], names)
         refuse_non_finite(piece, numbers)
         yield numbers, piece
     if stop != part.cuts[-1]:
@@ -286,7 +286,7 @@ def _one_block(held: list[tuple[Integers, Bags]], ids: NDArray[Any] | None, name
     bags, where = np.unique(numbers, return_inverse=True)
     offsets = np.concatenate([[0], np.cumsum(np.bincount(where, weights=sizes).astype(np.int64))])
     rows = np.concatenate([piece.instances for _, piece in held])
-    return Bags(rows, offsets, None if ids is None else ids[bags], names)
+    return bags_drawn(rows, offsets, None if ids is None else ids[bags], names)
 
 
 def _ahead(items: Iterator[Any]) -> Iterator[Any]:

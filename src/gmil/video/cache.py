@@ -21,6 +21,7 @@ import numpy as np
 from gmil.engine import resolve
 from gmil.errors import VideoError
 from gmil.files import replacing
+from gmil.parquet_files import parquet_writer
 from gmil.tables import to_list_table
 from gmil.video.decoding import read_frames
 from gmil.video.histograms import frame_histograms
@@ -171,14 +172,12 @@ class _Writer:
             self._flush()
 
     def _flush(self) -> None:
-        import pyarrow.parquet as pq
-
         if not self.rows:
             return
         frames, times, features = zip(*self.rows, strict=True)
         table = to_list_table({"frame": np.array(frames), "time": np.array(times)}, np.stack(features), None)
         if self.file is None:
-            self.file = pq.ParquetWriter(self.path, table.schema, compression="zstd")
+            self.file = parquet_writer(self.path, table.schema, compression="zstd")
         self.file.write_table(table)
         self.rows.clear()
 

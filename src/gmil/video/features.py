@@ -11,7 +11,9 @@ from gmil import tables
 from gmil.bag_files import list_bag_files, read_arrays
 from gmil.bags import Bags
 from gmil.datasets import read
-from gmil.errors import BagValidationError, FormatError
+from gmil.errors import BagValidationError, FormatError, GmilError
+from gmil.parquet_files import read_parquet, read_schema
+from gmil.roles import roles_of
 
 if TYPE_CHECKING:
     import os
@@ -74,12 +76,9 @@ def _known_info(path: Path) -> list[str]:
     """Return which of frame and time a Parquet file has as columns; beside a list of features they would be lost."""
     if path.suffix != ".parquet" or not path.exists():
         return []
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        names = pq.read_schema(path).names
-    except (pa.ArrowException, OSError):
+        names = read_schema(path).names
+    except (GmilError, OSError):
         return []  # reading it says what is wrong
     return [name for name in _COUNTED if name in names]
 
@@ -100,9 +99,10 @@ def _folder(folder: Path, rate: float | None) -> Bags:
 def _one_video(path: Path) -> dict[str, Any]:
     """Return the features of a file and, where it has them, frame and time."""
     if path.suffix == ".parquet":
-        table = tables.read_parquet(path)
+        table = read_parquet(path)
         extra = [name for name in _COUNTED if name in table.column_names]
-        matrix, _ = tables.feature_matrix(table, None, reserved=set(extra))
+        roles = roles_of(table.schema, info=extra, needs_bag=False, keeps_labels=False)
+        matrix = tables.feature_matrix(table, roles.features)
         return {"features": matrix, **{name: tables.values(table.column(name)) for name in extra}}
     if path.suffix == ".npz":
         arrays = read_arrays(path)

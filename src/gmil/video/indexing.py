@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.errors import FormatError, ModelFileError, VideoError
 from gmil.files import replacing
+from gmil.parquet_files import open_parquet, parquet_writer
 from gmil.video.batches import for_each_video, named_videos, progress_of
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.settings import IndexSettings
@@ -163,20 +164,19 @@ def _join(
 ) -> None:
     """Write the rows of all videos into one file, some at a time, the rows of a video next to each other."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     with replacing(output) as temporary:
         writer = None
         try:
             for name, path in files.items():
-                file = again_if_gone(pq.ParquetFile, path, functools.partial(make, name))
+                file = again_if_gone(open_parquet, path, functools.partial(make, name))
                 for batch in file.iter_batches(_ROWS_AT_ONCE):
                     table = pa.Table.from_batches([batch])
                     names = pa.array([name] * len(table))
                     table = table.add_column(0, "video", names.dictionary_encode()).add_column(0, "bag", names)
                     if writer is None:
                         schema = table.schema.with_metadata({METADATA_KEY: json.dumps(about).encode()})
-                        writer = pq.ParquetWriter(temporary, schema, compression="zstd")
+                        writer = parquet_writer(temporary, schema, compression="zstd")
                     writer.write_table(table.cast(writer.schema))
         finally:
             if writer is not None:

@@ -184,7 +184,7 @@ class WeightedGMIL(BagClassifier):
         bags = check_bags(X, estimator=self, reset=True)
         sparse = bool(sp.issparse(bags.instances))
         if not (isinstance(self.sample_size, str) or sparse) and bags.n_instances > self.sample_size:
-            return self._fit_lazily(LazyBags.from_array(bags.instances, bags.offsets, bag_ids=bags.bag_ids), y, groups)
+            return self._fit_lazily(LazyBags.like(bags, bags.instances), y, groups)
         learning = self._learning(bags, y, groups)
         generator = make_generator(self.random_state)
         spaces = choose_centers(

@@ -12,18 +12,12 @@ import numpy as np
 from gmil import tables
 from gmil.datasets.formats.arff_rows import Rows, row_cells
 from gmil.datasets.formats.arff_syntax import Attribute, read_header
-from gmil.datasets.formats.columns import (
-    BAG_NAMES,
-    LABEL_NAMES,
-    choose,
-    ids_from_text,
-    labels_from_text,
-    tidy_labels,
-)
+from gmil.datasets.formats.columns import ids_from_text, labels_from_text, tidy_labels
 from gmil.datasets.formats.rows import rows_to_bags
 from gmil.datasets.formats.table import table_to_bags
 from gmil.errors import BagValidationError, FormatError
 from gmil.guard import parsing
+from gmil.roles import BAG_NAMES, LABEL_NAMES, choose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.datasets.formats.columns import BAG_NAMES, LABEL_NAMES, is_missing, tidy_labels
+from gmil.bag_parts import refuse_equal_ids
+from gmil.datasets.formats.columns import is_missing, tidy_labels
 from gmil.errors import BagValidationError
-from gmil.tables import is_row_number
+from gmil.roles import BAG_NAMES, is_called_label
+from gmil.tables import is_row_number, unmasked
 from gmil.validation import check_bags, check_label_count
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Contents:
         if bags.n_features == 0:
             msg = "Bags without features cannot be written; at least one feature is needed."
             raise BagValidationError(msg)
+        if bags.bag_ids is not None:
+            refuse_equal_ids(bags.bag_ids)
         chosen = None if dtype is None else np.dtype(dtype)
         if chosen is not None and chosen not in (np.float32, np.float64):
             msg = f"dtype must be float32 or float64, got {chosen}."
@@ -88,20 +92,10 @@ class Contents:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns ``bag`` and ``label``, one entry per instance, for tabular formats."""
-        self._refuse_equal_ids()
         columns = {"bag": np.repeat(self.ids, self.bags.sizes)}
         if self.y is not None:
             columns["label"] = np.repeat(self.y, self.bags.sizes)
         return columns
-
-    def _refuse_equal_ids(self) -> None:
-        name, count = Counter(self.ids.tolist()).most_common(1)[0]
-        if count > 1:
-            msg = (
-                f"bag_ids must all differ to be written to a table, but {count} bags are called {name!r}: "
-                "they would be read as one. Rename them, or write .npz."
-            )
-            raise BagValidationError(msg)
 
     def _names(self) -> list[str]:
         info = self.bags.instance_info
@@ -117,8 +111,8 @@ class Contents:
     def refuse_confusing_names(self) -> None:
         """Refuse names of columns that would be read back as something else."""
         self.refuse_equal_names()
-        roles = {*BAG_NAMES, "label"} | (set(LABEL_NAMES) if self.y is None else set())
-        wrong = [name for name in self._names() if name.casefold() in roles]
+        names = self._names()
+        wrong = [name for name in names if name.casefold() in BAG_NAMES or is_called_label(name, names)]
         if wrong:
             msg = f"The name {wrong[0]!r} would be read back as the bag or the label, not as a feature. Rename it."
             raise BagValidationError(msg)
@@ -129,7 +123,7 @@ class Contents:
 
 
 def _checked_labels(y: Any, bags: Bags) -> NDArray[Any]:
-    labels = np.asarray(y)
+    labels = np.asarray(unmasked(y))
     if labels.ndim != 1:
         msg = f"y must hold one label per bag in a 1-D array, got shape {labels.shape}."
         raise BagValidationError(msg)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
-from gmil.datasets.formats.table import choose_roles, table_to_bags
+from gmil.datasets.formats.table import table_to_bags
 from gmil.errors import FormatError
 from gmil.guard import parsing
+from gmil.roles import choose_roles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.datasets.formats.columns import choose, require
 from gmil.datasets.formats.contents import info_columns
 from gmil.datasets.formats.rows import one_per_row, rows_to_bags
 from gmil.errors import BagValidationError, FormatError
 from gmil.guard import parsing, refuse_impossible_size
+from gmil.roles import choose, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

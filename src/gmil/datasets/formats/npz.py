@@ -20,11 +20,11 @@ import scipy.sparse as sp
 
 from gmil.bag_files import read_arrays
 from gmil.bags import Bags
-from gmil.datasets.formats.columns import choose, require
 from gmil.datasets.formats.contents import info_columns
 from gmil.datasets.formats.rows import one_per_row, rows_to_bags
 from gmil.errors import BagValidationError
 from gmil.guard import parsing
+from gmil.roles import choose, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

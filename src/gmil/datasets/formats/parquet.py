@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
-from gmil.datasets.formats.table import NAMES_KEY, table_to_bags
-from gmil.guard import parsing
+from gmil.datasets.formats.table import table_to_bags
+from gmil.parquet_files import read_parquet, write_parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,20 +22,16 @@ if TYPE_CHECKING:
 
 def read(path: Path, **roles: Any) -> tuple[Bags, NDArray[Any] | None]:
     """Read a Parquet file, list column or wide, grouped or not."""
-    with parsing(path, "Parquet"):
-        table = tables.read_parquet(path)
-    return table_to_bags(table, **roles)
+    return table_to_bags(read_parquet(path), **roles)
 
 
 def write(path: Path, contents: Contents) -> None:
     """Write the layout of gmil: the features as float32 unless another type is asked for."""
-    import pyarrow.parquet as pq
-
     instances = contents.dense(contents.dtype or np.float32)
     info, names = contents.bags.instance_info, contents.bags.feature_names
     table = tables.to_list_table(contents.columns(), instances, info, instances.dtype)
     if names is not None:
         at = table.column_names.index(tables.FEATURES_COLUMN)
-        field = table.schema.field(at).with_metadata({NAMES_KEY: json.dumps(names).encode()})
+        field = table.schema.field(at).with_metadata({tables.NAMES_KEY: json.dumps(names).encode()})
         table = table.set_column(at, field, table.column(at))
-    pq.write_table(table, path, compression="zstd")
+    write_parquet(table, path, compression="zstd")

@@ -34,10 +34,8 @@ def rows_to_bags(
     ``ids``, ``labels``, ``bag_names`` and ``info`` have one entry per row. Labels must agree within a bag.
     """
     _refuse_other_length(len(ids), matrix.shape[0], "bag ids")
-    codes, names = _coded(ids)
-    order, offsets, positions = tables.group_rows(codes)
+    order, offsets, bag_ids = tables.group_rows(ids.astype(np.int64) if tables.are_whole(ids) else ids)
     rows = np.arange(len(ids)) if order is None else order
-    bag_ids = positions if names is None else names[positions]
     if bag_names is not None:
         bag_ids = bag_names[rows[offsets[:-1]]]
     if order is not None:
@@ -61,23 +59,6 @@ def _refuse_other_length(found: int, wanted: int, what: str) -> None:
     if found != wanted:
         msg = f"There are {found} {what}, but {wanted} instances. Give one per instance."
         raise BagValidationError(msg)
-
-
-def _coded(ids: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return text ids as numbers and the text of each; sorting texts would take most of the time."""
-    if ids.dtype.kind == "S":
-        ids = ids.astype(np.str_)
-    if ids.dtype.kind == "f" and np.isfinite(ids).all() and np.all(ids == np.rint(ids)):
-        return ids.astype(np.int64), None
-    texts = ids.tolist()
-    if ids.ndim != 1 or not all(isinstance(text, str) for text in texts):
-        return ids, None
-    seen: dict[str, int] = {}
-    codes = np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
-    if "" in seen:
-        msg = f"Row {texts.index('')} has no bag id: its text is empty. Drop or fill it."
-        raise BagValidationError(msg)
-    return codes, np.array(list(seen), dtype=np.str_)
 
 
 def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray[Any]:
@@ -115,14 +96,14 @@ def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_firs
     their first appearance. ``rows_first`` settles what one-instance bags mean.
     """
     n_rows = len(ids)
-    order, offsets, positions = tables.group_rows(_coded(ids)[0])
+    order, offsets, positions = tables.group_rows(ids)
     n_bags = len(positions)
     if len(values) == n_rows and (rows_first or n_bags != n_rows):
         return values
     if len(values) != n_bags:
         msg = f"{what} has {len(values)} entries, but there are {n_bags} bags and {n_rows} instances. Give one per bag."
         raise BagValidationError(msg)
-    rank = _rank_of_bags(positions, ids.dtype.kind in "US", what)
+    rank = _rank_of_bags(positions, what)
     grouped = np.repeat(values[rank], np.diff(offsets))
     if order is None:
         return grouped
@@ -131,11 +112,10 @@ def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_firs
     return grouped[back]
 
 
-def _rank_of_bags(positions: NDArray[Any], are_texts: bool, what: str) -> Integers:
+def _rank_of_bags(positions: NDArray[Any], what: str) -> Integers:
     """Return, for bags in the order of their first appearance, where their entry lies."""
     n_bags = len(positions)
-    in_order = bool(np.all(np.diff(positions) > 0))
-    if are_texts or in_order:
+    if positions.dtype.kind not in "iuf" or bool(np.all(np.diff(positions) > 0)):
         return np.arange(n_bags)
     smallest = positions.min()
     if smallest in (0, 1) and positions.max() - smallest == n_bags - 1:
