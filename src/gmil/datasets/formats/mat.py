@@ -6,7 +6,7 @@ The names of the variables differ from file to file; those of Andrews et al. (``
 
 from __future__ import annotations
 
-import math
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.datasets.formats.contents import info_columns
+from gmil.datasets.formats.mat_level4 import read_level4
+from gmil.datasets.formats.mat_level5 import Other, read_level5
 from gmil.datasets.formats.rows import one_per_row, rows_to_bags
 from gmil.errors import BagValidationError, FormatError
 from gmil.guard import parsing, refuse_impossible_size
@@ -51,24 +53,25 @@ def read(
 
 
 def read_variables(path: Path) -> dict[str, Any]:
-    """Read all variables of a .mat file."""
-    import scipy.io
-
-    _refuse_hdf5(path)
+    """Read all variables of a .mat file; its bytes are read by Python alone, so that damaged ones do no harm."""
     with parsing(path, "Matlab .mat"):
-        for name, shape, kind in scipy.io.whosmat(path, appendmat=False):
-            if kind != "sparse":  # whose shape says nothing about its size
-                refuse_impossible_size(path, name, math.prod(shape), path.stat().st_size)
-        loaded = scipy.io.loadmat(path, appendmat=False)
-    return {name: value for name, value in loaded.items() if not name.startswith("__")}
+        raw = path.read_bytes()
+        if raw.startswith((b"MATLAB 7.3", b"\x89HDF")):
+            msg = f"{path} is a Matlab 7.3 file (HDF5), which is not read. Save it in Matlab with -v7."
+            raise FormatError(msg)
+        bound = functools.partial(_refuse_size, path, len(raw))
+        try:
+            # A file of level 4 begins with four small numbers, one of level 5 with a text.
+            return read_level4(raw, bound) if 0 in raw[:4] else read_level5(raw, bound)
+        except FormatError as error:
+            if str(path) in str(error):
+                raise
+            msg = f"{path} cannot be read as Matlab .mat: {error}. Write or download the file again."
+            raise FormatError(msg) from error
 
 
-def _refuse_hdf5(path: Path) -> None:
-    with path.open("rb") as file:
-        beginning = file.read(20)
-    if beginning.startswith((b"MATLAB 7.3", b"\x89HDF")):
-        msg = f"{path} is a Matlab 7.3 file (HDF5), which is not read. Save it in Matlab with -v7."
-        raise FormatError(msg)
+def _refuse_size(path: Path, stored: int, what: str, n_bytes: int) -> None:
+    refuse_impossible_size(path, what, n_bytes, stored)
 
 
 def variables_to_bags(
@@ -109,10 +112,9 @@ def variables_to_bags(
 
 def _matrix(value: Any, name: str) -> Instances:
     if sp.issparse(value):
-        value.check_format(full_check=True)  # an index out of range would be read from foreign memory
         return sp.csr_array(value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-        kind = getattr(value, "dtype", type(value).__name__)
+        kind = value.kind if isinstance(value, Other) else value.dtype
         msg = f"The variable {name!r} must be a matrix of numbers, got {kind}. Name another with features=..."
         raise BagValidationError(msg)
     return np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
@@ -130,8 +132,10 @@ def _from_cells(cells: NDArray[Any]) -> tuple[Instances, NDArray[Any], NDArray[A
 
 def vector(value: Any, name: str) -> NDArray[Any]:
     """Return a Matlab vector, full or sparse, of numbers or of texts, as a 1-D array."""
+    if isinstance(value, Other):
+        msg = f"The variable {name!r} must be a vector of numbers or texts, got {value.kind}."
+        raise BagValidationError(msg)
     if sp.issparse(value):
-        value.check_format(full_check=True)
         if min(value.shape) != 1:
             msg = f"The variable {name!r} must be a vector, got shape {value.shape}."
             raise BagValidationError(msg)

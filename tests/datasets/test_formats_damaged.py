@@ -1,0 +1,163 @@
+"""Damaged files: whatever one byte says, a reader ends with an error of its own, and never with the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from gmil import Bags
+from gmil.datasets import read, write
+from gmil.datasets.formats.mat import read_variables
+from gmil.errors import FormatError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHILD = """
+import sys, warnings
+from pathlib import Path
+from gmil import read
+from gmil.errors import GmilError
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", message="A column of labels")
+source, target = Path(sys.argv[1]), Path(sys.argv[2])
+good = source.read_bytes()
+raw = []
+for at in range(len(good)):
+    for flip in map(int, sys.argv[3:]):
+        bad = bytearray(good)
+        bad[at] ^= flip
+        target.write_bytes(bad)
+        try:
+            read(target)
+        except GmilError:
+            pass
+        except Exception as error:
+            raw.append((at, flip, repr(error)))
+print(len(raw), raw[:5])
+"""
+
+
+def single_byte_edits(source: Path, *flips: int) -> str:
+    """Read a file with every byte changed, in a child process; return what it found."""
+    target = source.with_name(f"edited{source.suffix}")
+    run = subprocess.run(
+        [sys.executable, "-c", CHILD, str(source), str(target), *map(str, flips)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert run.returncode == 0, f"the process ended with {run.returncode}: {run.stderr[-2000:]}"
+    return run.stdout.strip()
+
+
+VARIABLES = {
+    "features": np.arange(12.0).reshape(6, 2),
+    "bag_ids": np.array([1, 1, 2, 2, 3, 3]),
+    "labels": np.array(["yes", "yes", "no", "no", "yes", "yes"], dtype=object),
+    "time": np.arange(6, dtype=np.uint8),
+}
+
+
+def saved(path: Path, how: str) -> Path:
+    variables = dict(VARIABLES)
+    if how == "sparse":
+        variables["features"] = sp.csc_array(variables["features"])
+    if how == "level 4":
+        variables["labels"] = np.array([1, 1, 0, 0, 1, 1])
+    scipy.io.savemat(
+        path, variables, do_compression=how == "compressed", oned_as="column", format="4" if how == "level 4" else "5"
+    )
+    return path
+
+
+@pytest.mark.parametrize("how", ["plain", "compressed", "sparse", "level 4"])
+def test_no_byte_of_a_mat_file_takes_the_process_down(tmp_path, how):
+    path = saved(tmp_path / "bags.mat", how)
+    assert read(path)[1].tolist() in (["yes", "no", "yes"], [1, 0, 1])
+    assert single_byte_edits(path, 0x01, 0x80, 0xFF) == "0 []"
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npz", ".csv", ".data", ".arff"])
+def test_no_byte_of_another_file_raises_a_foreign_error(tmp_path, suffix):
+    bags = Bags.from_list([np.eye(2), np.ones((1, 2))], bag_ids=["p", "q"])
+    write(tmp_path / f"bags{suffix}", bags, [0, 1])
+    assert single_byte_edits(tmp_path / f"bags{suffix}", 0x81) == "0 []"
+
+
+def everything():
+    """Return a variable of every kind that Matlab files hold."""
+    cells = np.empty((2, 3), dtype=object)
+    for i in range(6):
+        cells.flat[i] = np.full((i, 2), i / 3) if i % 2 else f"text {i}"
+    alike = np.empty(2, dtype=object)
+    alike[:] = [np.eye(2).tolist(), np.eye(2).tolist()]
+    return {
+        "double": np.random.default_rng(0).normal(size=(3, 4)),
+        "single": np.ones((2, 2), dtype=np.float32),
+        "short": np.arange(5, dtype=np.int16),
+        "long": np.arange(5, dtype=np.uint64),
+        "flags": np.array([True, False]),
+        "sparse": sp.random(5, 4, 0.5, format="csc", random_state=0),
+        "text": "hello",
+        "letters": "äß€",
+        "texts": np.array(["ab", "cde"]),
+        "nothing": np.empty((0, 3)),
+        "no_text": "",
+        "cube": np.arange(24.0).reshape(2, 3, 4),
+        "cells": cells,
+        "alike": alike,
+    }
+
+
+def same(found, wanted):
+    if sp.issparse(wanted):
+        return sp.issparse(found) and np.array_equal(found.toarray(), wanted.toarray())
+    if wanted.dtype == object:
+        return found.shape == wanted.shape and all(map(same, found.ravel(), wanted.ravel()))
+    return found.dtype == wanted.dtype and np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_variables_are_those_that_scipy_reads(tmp_path, compressed):
+    path = tmp_path / "all.mat"
+    scipy.io.savemat(path, everything(), do_compression=compressed)
+    wanted, found = scipy.io.loadmat(path), read_variables(path)
+    assert [name for name in everything() if not same(found[name], wanted[name])] == []
+
+
+def test_variables_of_level_4_are_those_that_scipy_reads(tmp_path):
+    path = tmp_path / "old.mat"
+    names = ("double", "single", "short", "sparse", "text", "texts")
+    scipy.io.savemat(path, {name: everything()[name] for name in names}, format="4")
+    wanted, found = scipy.io.loadmat(path), read_variables(path)
+    assert [name for name in names if not same(found[name], wanted[name])] == []
+
+
+def test_structs_and_complex_numbers_do_no_harm_beside_bags(tmp_path):
+    scipy.io.savemat(tmp_path / "bags.mat", VARIABLES | {"about": {"a": 1}, "wave": np.array([1j])})
+    assert read(tmp_path / "bags.mat")[0].n_instances == 6
+    with pytest.raises(ValueError, match="'about' must be a matrix of numbers, got a struct"):
+        read(tmp_path / "bags.mat", features="about")
+    with pytest.raises(ValueError, match="'about' must be a vector of numbers or texts, got a struct"):
+        read(tmp_path / "bags.mat", label="about")
+
+
+def test_a_compressed_variable_that_claims_too_much_is_refused(tmp_path):
+    import zlib
+
+    path = saved(tmp_path / "bags.mat", "plain")
+    header = path.read_bytes()[:128]
+    tag = np.array([14, 2**31], dtype="<u4").tobytes()
+    packed = zlib.compress(tag + b"\0" * 64)
+    path.write_bytes(header + np.array([15, len(packed)], dtype="<u4").tobytes() + packed)
+    with pytest.raises(FormatError, match=r"a compressed variable claims 2147483648 bytes, but only \d+ are stored"):
+        read(path)
