@@ -302,7 +302,9 @@ def unmasked(values: Any) -> Any:
     if values.dtype.kind in "biuf":
         kind = values.dtype if values.dtype.kind == "f" else np.float64
         return values.astype(kind).filled(np.nan)
-    return values.astype(object).filled(None)
+    plain = np.array(values.data, dtype=object)
+    plain[np.ma.getmaskarray(values)] = None
+    return plain
 
 
 def missing_entries(column: NDArray[Any]) -> NDArray[np.bool_]:

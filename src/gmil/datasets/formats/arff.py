@@ -74,7 +74,7 @@ def _read_bags(
     features: str | Sequence[str] | None,
     info: Sequence[str],
 ) -> tuple[Bags, NDArray[Any] | None]:
-    at, bag_at, label_at = _roles(attributes, bag, label)
+    at, bag_at, label_at, is_guess = _roles(attributes, bag, label)
     rows = Rows(attributes[at].inner)
     sizes: list[int] = []
     outer: list[list[str | None]] = []  # what is said about each bag
@@ -96,6 +96,8 @@ def _read_bags(
     wanted = [features] if isinstance(features, str) else features
     matrix, names, carried = rows.parts(wanted, info)
     ids = None if bag_at is None else _texts(outer, bag_at)
+    if is_guess and ids is not None and len(set(ids.tolist())) < len(ids):
+        ids = None  # what repeats is no id, but a patient or the like
     labels = None if label_at is None else _labels(outer, label_at, attributes[label_at])
     return rows_to_bags(
         matrix,
@@ -107,8 +109,10 @@ def _read_bags(
     )
 
 
-def _roles(attributes: Sequence[Attribute], bag: str | None, label: str | None) -> tuple[int, int | None, int | None]:
-    """Return where the instances, the bag id and the label are.
+def _roles(
+    attributes: Sequence[Attribute], bag: str | None, label: str | None
+) -> tuple[int, int | None, int | None, bool]:
+    """Return where the instances, the bag id and the label are, and whether the id is one by its place alone.
 
     Weka puts the id before the instances and the class behind them, under any names.
     """
@@ -124,12 +128,14 @@ def _roles(attributes: Sequence[Attribute], bag: str | None, label: str | None) 
         label_name = names[-1]
     taken = {inside, label_name or ""}
     bag_name = choose(names, bag, BAG_NAMES, "bag", taken=taken, noun="attribute")
-    if bag_name is None and at > 0 and names[0] != label_name:
+    is_guess = bag_name is None and at > 0 and names[0] != label_name
+    if is_guess:
         bag_name = names[0]
     return (
         at,
         None if bag_name is None else names.index(bag_name),
         None if label_name is None else names.index(label_name),
+        is_guess,
     )
 
 
