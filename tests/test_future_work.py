@@ -15,6 +15,7 @@ import gmil
 from gmil import GMIL, GMILCV, Bags, BagValidationError, cross_validate
 from gmil.classifiers import embedding, soft_counts, space
 from gmil.engine import kmeans, resolve
+from gmil.engine.kmeans import Seeding
 from gmil.engine.weighted_kmeans import weighted_kmeans, weighted_means, weighted_seed
 
 NEW = {
@@ -213,7 +214,7 @@ def test_equal_weights_give_the_clusters_of_plain_k_means():
     X = np.random.default_rng(2).normal(size=(90, 2))
     for seed in range(5):
         one, other = (np.random.default_rng(seed) for _ in range(2))
-        plain = kmeans(X, 6, backend=resolve("numpy"), generator=one, n_init=3, seeding_rows="all")
+        plain = kmeans(X, 6, backend=resolve("numpy"), generator=one, n_init=3, seeding=Seeding("all"))
         found = weighted_kmeans(X, np.full(90, 0.25), 6, backend=resolve("numpy"), generator=other, n_init=3)
         assert_allclose(found.centers, plain.centers, atol=1e-12)
 

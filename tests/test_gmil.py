@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+import gmil
 from gmil import GMIL, Bags, BagValidationError
 from gmil.classifiers.settings import choose_codebook_size
+from gmil.engine.kmeans import SEEDINGS
 
 PLACES = [[0.0], [10.0], [20.0]]  # both kinds of bag, positive bags alone, negative bags alone
 
@@ -430,7 +432,10 @@ def test_explanations(line):
 
 def test_settings_of_the_paper():
     model = GMIL.from_paper("musk1")
-    assert (model.n_clusters, model.n_positive, model.n_negative, model.threshold) == (10, 2, 0, "mean")
+    assert (model.n_clusters, model.n_positive, model.n_negative, model.threshold) == (10, 2, 0, 0.082)
+    for name in ("musk1", "musk2", "elephant", "fox", "tiger", "med11"):
+        assert GMIL.from_paper(name).epsilon == 1e-6
+        assert GMIL.from_paper(name).init == "plain-k-means++"
     model = GMIL.from_paper("fox", random_state=1)
     assert (model.n_clusters, model.n_positive, model.n_negative, model.scale, model.random_state) == (
         20,
@@ -443,6 +448,24 @@ def test_settings_of_the_paper():
     assert GMIL.from_paper("musk2").n_clusters == 22
     with pytest.raises(ValueError, match="no experiment 'trec9'; it has musk1, musk2"):
         GMIL.from_paper("trec9")
+
+
+def test_the_printed_threshold_is_of_the_size_of_distances_under_global_scaling_alone():
+    bags, y = gmil.load_musk1(return_X_y=True)
+    shares = {
+        scale: GMIL.from_paper("musk1", scale=scale, random_state=0).fit(bags, y).predict(bags).mean()
+        for scale in (None, "standard", "minmax", "l2", "global")
+    }
+    assert 0.3 < shares.pop("global") < 0.9
+    assert set(shares.values()) == {0.0}  # every bag is called negative
+
+
+def test_centres_that_are_plainly_drawn_are_others_than_greedy_ones(clouds):
+    bags, y = clouds
+    greedy, plain = (GMIL(5, init=init, max_iter=1, random_state=0).fit(bags, y) for init in sorted(SEEDINGS))
+    assert not np.allclose(greedy.cluster_centers_, plain.cluster_centers_)
+    with pytest.raises(ValueError, match="'init' parameter of GMIL must be .* Got 'random'"):
+        GMIL(init="random").fit(bags, y)
 
 
 def test_grid_search(clouds):

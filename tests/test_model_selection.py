@@ -88,12 +88,21 @@ def test_it_is_a_plain_loop_over_stratified_folds(data):
 
 
 def test_seeds_differ_between_folds_and_repeats_and_are_the_same_again(data):
-    seeds = {estimator_seed(s, r, f) for s in range(3) for r in range(4) for f in range(10)}
+    seeds = {estimator_seed(9, r, f) for r in range(12) for f in range(10)}
     assert len(seeds) == 120
     assert all(0 <= seed < 2**31 for seed in seeds)
     bags, y = data
     one, other = (cross_validate(GMIL(5), bags, y, cv=5, random_state=1) for _ in range(2))
     np.testing.assert_array_equal(one.decisions, other.decisions)
+
+
+@pytest.mark.parametrize("model", [GMIL(5), gmil.EMDD(n_start_bags=2), gmil.VLADClassifier(), gmil.WeightedGMIL()])
+def test_a_repeat_is_what_the_next_seed_gives(data, model):
+    bags, y = data
+    several = cross_validate(model, bags, y, cv=3, repeats=3, random_state=4)
+    for repeat in range(3):
+        alone = cross_validate(model, bags, y, cv=3, random_state=4 + repeat)
+        np.testing.assert_allclose(several.decisions[:, repeat], alone.decisions[:, 0], atol=1e-12)
 
 
 def test_jobs_do_not_change_the_result(data):
@@ -303,6 +312,11 @@ def both_ways(parameters, bags, y, **arguments):
         {"counting": "bag-mass", "overlap": "exclude", "epsilon": "negatives", "negative_rank": "ratio"},
         {"distance": "center-mean", "centers": "medoid"},
         {"n_init": 3, "max_iter": 2},
+        {"init": "plain-k-means++"},
+        {"init": "plain-k-means++", "scale": "standard"},
+        {"init": "plain-k-means++", "instance_weight": "bags"},
+        {"n_clusters": 7, "n_negative": 0, "threshold": 0.082, "scale": "global"},
+        {"n_clusters": 7, "n_negative": 0, "threshold": "variance", "scale": "global"},
         {"sample_size": 100, "sampling": "bags"},
         {"n_clusters": 40, "n_positive": 40, "n_negative": 3},
         {"pos_label": 0},

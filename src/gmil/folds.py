@@ -181,5 +181,11 @@ def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
 
 
 def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
-    """Return the seed of the estimator in one fold of one repeat."""
-    return int(np.random.SeedSequence(random_state, spawn_key=(repeat, fold)).generate_state(1)[0]) >> 1
+    """Return the seed of the estimator in one fold of one repeat.
+
+    As for the folds themselves, repeat r with the seed s is repeat 0 with the seed s + r: a repeat may be done alone.
+
+    >>> estimator_seed(0, 3, fold=7) == estimator_seed(3, 0, fold=7)
+    True
+    """
+    return int(np.random.SeedSequence(random_state + repeat, spawn_key=(0, fold)).generate_state(1)[0]) >> 1

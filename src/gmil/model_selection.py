@@ -69,14 +69,14 @@ def cross_validate(
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
         seeded by ``random_state + repeat``. A splitter must test every bag exactly once.
     repeats : int, default=1
-        How often to repeat, with other folds and other seeds.
+        How often to repeat, with other folds and other seeds. Repeat r is what ``random_state + r`` gives alone.
     groups : array of shape (n_bags,), optional
         Bags of one group (a patient, a site) stay in one fold. An estimator whose ``fit`` takes groups is given those
         of its training bags, and so keeps them together where it chooses something.
     param_grid : dict or list of dicts, optional
         Parameters and their values; every combination is a setting, on the same folds and seeds.
     random_state : int, default=0
-        The seed of folds and, together with the numbers of repeat and fold, of the estimator.
+        The seed of folds and, together with the number of the fold, of the estimator.
     n_jobs : int, optional
         Processes over folds.
     progress : callable, optional

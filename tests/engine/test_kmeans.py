@@ -1,15 +1,21 @@
-"""k-means around the kernels: seeding on some rows, batches of jobs, and scikit-learn as an oracle."""
+"""k-means around the kernels: seeding, batches of jobs, and scikit-learn as an oracle."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import chisquare
 from sklearn.cluster import KMeans
 
 from gmil.engine import available_backends, gram_kmeans, gram_matrix, kmeans, kmeans_subsets, resolve
-from gmil.engine.kmeans import n_seeding_rows
+from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, n_seeding_rows
+from gmil.engine.weighted_kmeans import weighted_seed
+
+PLAIN = SEEDINGS["plain-k-means++"]
 
 
 @pytest.fixture(params=["numpy", "native", "torch"])
@@ -46,12 +52,13 @@ def test_the_partition_is_that_of_scikit_learn(backend, seed):
     assert ours.inertia == pytest.approx(theirs.inertia_)
 
 
-def test_backends_agree():
+@pytest.mark.parametrize("seeding", SEEDINGS.values(), ids=SEEDINGS)
+def test_backends_agree(seeding):
     if len(available_backends()) == 1:
         pytest.skip("there is one backend only")
     X = blobs(900)
     runs = [
-        kmeans(X, 6, backend=resolve(name), generator=np.random.default_rng(3), n_init=4)
+        kmeans(X, 6, backend=resolve(name), generator=np.random.default_rng(3), n_init=4, seeding=seeding)
         for name in available_backends()
     ]
     for run in runs[1:]:
@@ -90,13 +97,82 @@ def test_seeding_on_some_rows_costs_no_inertia(backend):
     some, everything = (
         np.mean(
             [
-                kmeans(X, 15, backend=backend, generator=np.random.default_rng(seed), seeding_rows=seeding_rows).inertia
+                kmeans(X, 15, backend=backend, generator=np.random.default_rng(seed), seeding=seeding).inertia
                 for seed in range(6)
             ]
         )
-        for seeding_rows in ("auto", "all")
+        for seeding in (Seeding("auto"), Seeding("all"))
     )
     assert some == pytest.approx(everything, rel=0.03)
+
+
+# ------------------------------------------------------------------ k-means++ as published
+
+
+def chance_of_starts(X, weights=None):
+    """Return the chance of every ordered triple of rows, by the definition of Arthur and Vassilvitskii, slowly."""
+    weights = np.ones(len(X)) if weights is None else weights
+    chances = {}
+    for triple in itertools.permutations(range(len(X)), 3):
+        chance = weights[triple[0]] / weights.sum()
+        for i in (1, 2):
+            squares = [w * min(((x - X[c]) ** 2).sum() for c in triple[:i]) for x, w in zip(X, weights, strict=True)]
+            chance *= squares[triple[i]] / sum(squares)
+        chances[triple] = chance
+    return chances
+
+
+def assert_drawn_as(triples, chances):
+    """Compare how often triples were drawn with their chances; rare ones are one cell."""
+    counts = dict.fromkeys(chances, 0)
+    for triple in triples:
+        counts[tuple(triple)] += 1  # a row that is drawn twice is no key
+    found, expected = (np.array(list(values.values())) for values in (counts, chances))
+    expected = expected * len(triples)
+    rare = expected < 5
+    found = np.append(found[~rare], found[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    assert chisquare(found, expected).pvalue > 0.001
+
+
+SIX_ROWS = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 1.0], [3.0, 3.0], [3.5, 2.5], [-4.0, 1.0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_plain_starts_have_the_chances_of_the_definition(backend, dtype):
+    draws = [Draws.make(6, 3, np.random.default_rng(seed), PLAIN) for seed in range(3000)]
+    assert all(draw.rows is None and draw.uniforms.shape == (3, 1) for draw in draws)
+    X = SIX_ROWS.astype(dtype)
+    assert_drawn_as([backend.seed(X, 3, draw.uniforms) for draw in draws], chance_of_starts(SIX_ROWS))
+
+
+def test_plain_starts_from_a_gram_matrix_have_the_chances_of_the_definition(backend):
+    X = np.vstack([[[9.0, 9.0]], SIX_ROWS, [[-9.0, 9.0]]])
+    members = np.tile(np.arange(8) % 7 > 0, (3000, 1))  # the first and the last row do not train
+    uniforms = np.stack([np.random.default_rng(seed).random((3, 1)) for seed in range(3000)])
+    chosen = backend.gram_seed(gram_matrix(X, backend=backend), members, uniforms)
+    assert_drawn_as(chosen - 1, chance_of_starts(SIX_ROWS))
+
+
+def test_plain_starts_of_weighted_rows_have_the_chances_of_the_definition():
+    weights = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 0.25])
+    uniforms = [np.random.default_rng(seed).random((3, 1)) for seed in range(3000)]
+    chosen = [weighted_seed(SIX_ROWS, weights, 3, own) for own in uniforms]
+    assert_drawn_as(chosen, chance_of_starts(SIX_ROWS, weights))
+
+
+def test_greedy_starts_do_not_have_these_chances():
+    draws = [Draws.make(6, 3, np.random.default_rng(seed), SEEDINGS["k-means++"]) for seed in range(3000)]
+    triples = [resolve("numpy").seed(SIX_ROWS, 3, draw.uniforms) for draw in draws]
+    with pytest.raises(AssertionError):
+        assert_drawn_as(triples, chance_of_starts(SIX_ROWS))
+
+
+def test_plain_seeding_looks_at_all_rows(backend):
+    X = blobs(2000)
+    X[-1] += 1e6  # a row that a sample would most often miss
+    found = kmeans(X, 2, backend=backend, generator=np.random.default_rng(0), seeding=PLAIN, max_iter=1)
+    assert np.bincount(found.labels).min() == 1
 
 
 def test_sparse_and_dense_agree(backend):
@@ -106,12 +182,13 @@ def test_sparse_and_dense_agree(backend):
     assert runs[0].inertia == pytest.approx(runs[1].inertia)
 
 
+@pytest.mark.parametrize("seeding", SEEDINGS.values(), ids=SEEDINGS)
 @pytest.mark.parametrize("n_init", [1, 3])
 @pytest.mark.parametrize("n_clusters", [1, 4, 25])
-def test_batches_give_what_each_job_gives_alone(backend, n_clusters, n_init):
+def test_batches_give_what_each_job_gives_alone(backend, n_clusters, n_init, seeding):
     X = blobs(300)
     members = folds(len(X))
-    options = {"backend": backend, "n_init": n_init}
+    options = {"backend": backend, "n_init": n_init, "seeding": seeding}
     alone = [
         kmeans(X[rows], n_clusters, generator=generator, **options)
         for rows, generator in zip(members, generators(5), strict=True)

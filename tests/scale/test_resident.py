@@ -66,6 +66,7 @@ class TestCrossValidation:
         [
             {},
             {"n_init": 3},
+            {"init": "plain-k-means++"},
             {"scale": "l2"},
             {"scale": "standard+l2"},
             {"n_negative": "auto", "threshold": "variance", "counting": "bags"},
@@ -92,7 +93,8 @@ class TestCrossValidation:
     @pytest.mark.usefixtures("stays")
     def test_settings_of_several_sizes_share_one_pass(self, backend):
         bags, y = make()
-        grid = {"n_clusters": [8, 15], "n_positive": [2, 3], "random_state": [0]}
+        inits = ["k-means++", "plain-k-means++"]
+        grid = {"n_clusters": [8, 15], "n_positive": [2, 3], "random_state": [0], "init": inits}
         expected = gmil.cross_validate(model("numpy"), bags, y, cv=3, param_grid=grid)
         found = gmil.cross_validate(model(backend), resident(bags, backend), y, cv=3, param_grid=grid)
         assert_allclose(found.decisions, expected.decisions, atol=1e-9)

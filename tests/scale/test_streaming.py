@@ -43,6 +43,7 @@ SETTINGS = [
     {"scale": "l2", "distance": "hausdorff"},
     {"distance": "mean", "n_negative": 0},
     {"rule": "vote"},
+    {"init": "plain-k-means++"},
     {"sampling": "bags", "instance_weight": "bags", "centers": "medoid"},
     {"sampling": "classes", "clustering": "spectral", "n_clusters": 6},
     {"clustering": "kernel", "n_clusters": 6},

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from gmil.classifiers.clustering import seeding_of
 from gmil.classifiers.device import can_cluster_on_device, resident_bags
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
@@ -256,7 +257,7 @@ class _Batch:
     def _uses_gram(self, model: Any) -> bool:
         n_instances = self.bags.n_instances
         return (
-            model.scale in (None, "l2")
+            model.scale in (None, "l2", "global")
             and model.n_components is None
             and model.metric == "euclidean"
             and model.clustering == "k-means"
@@ -270,10 +271,23 @@ class _Batch:
         )
 
     def _gram(self, scale: str | None, backend: Backend) -> tuple[Instances, Floats]:
+        scale = None if scale == "global" else scale  # it divides everything by one number, and clusters stay
         if scale not in self._grams:
             instances = apply_scaling(self.bags.instances, fit_scaling(self.bags.instances, scale))
             self._grams[scale] = instances, gram_matrix(instances, backend=backend)
         return self._grams[scale]
+
+    def _global_units(self, jobs: list[int]) -> Floats:
+        """Return the squared number by which "global" divides every feature in these jobs, (n_jobs, 1, 1)."""
+        low, high = (np.where(self.training[jobs], own, empty) for own, empty in zip(self._ranges, (np.inf, -np.inf)))
+        widths = high.max(axis=1) - low.min(axis=1)
+        return np.where(widths > 0, widths**2 * self.bags.n_features, 1.0)[:, None, None]
+
+    @cached_property
+    def _ranges(self) -> tuple[Floats, Floats]:
+        """The least and the largest number of every bag, (n_bags,)."""
+        X, starts = self.bags.instances, self.bags.offsets[:-1]
+        return np.minimum.reduceat(X.min(axis=1), starts), np.maximum.reduceat(X.max(axis=1), starts)
 
     def _cluster_from_gram(self, model: GMIL, group: _Group) -> FoldClusters:
         backend = resolve(model.backend, self._threads(model))
@@ -287,10 +301,14 @@ class _Batch:
             generators=[make_generator(self.jobs[job].seed) for job in group.jobs],
             n_init=model.n_init,
             max_iter=model.max_iter,
+            seeding=seeding_of(model),
         )
         histograms, minima = self._reduce(found.labels, found.sq_distances, backend)
         self._measure_close_bags_again(minima, found.labels, members, instances, float(gram.diagonal().max()))
         spreads = _spreads(found.labels, found.sq_distances, members) if self._needs_spreads(group) else None
+        if model.scale == "global":
+            units = self._global_units(group.jobs)
+            minima, spreads = minima / units, None if spreads is None else spreads / units[..., 0]
         return FoldClusters(histograms, minima, spreads)
 
     def _needs_spreads(self, group: _Group) -> bool:

@@ -18,6 +18,7 @@ from gmil.classifiers.embedding import (
 )
 from gmil.classifiers.settings import sample_rows
 from gmil.engine import kmeans
+from gmil.engine.kmeans import SEEDINGS, Seeding
 from gmil.engine.weighted_kmeans import weighted_kmeans
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def find_centers(
         The instances that `rows_to_cluster` chose, in the space where they are clustered.
     n_clusters : int
     parameters : GMIL
-        Its parameters ``clustering``, ``centers``, ``n_init`` and ``max_iter`` are read.
+        Its parameters ``clustering``, ``centers``, ``init``, ``n_init`` and ``max_iter`` are read.
     weights : (n_clustered,), optional
         From `weights_in_clusters`.
     init : (n_clusters, n_features), optional
@@ -86,7 +87,8 @@ def find_centers(
     backend : Backend
     generator : numpy.random.Generator
     """
-    cluster = _Clusterer(n_clusters, weights, parameters.n_init, parameters.max_iter, backend, generator)
+    how = (parameters.n_init, parameters.max_iter, seeding_of(parameters))
+    cluster = _Clusterer(n_clusters, weights, *how, backend, generator)
     if parameters.clustering == "k-means":
         found = cluster(sample, init)
         centers = found.centers
@@ -96,6 +98,11 @@ def find_centers(
     find = _spectral_centers if parameters.clustering == "spectral" else _kernel_centers
     found_there = find(as_landmarks(sample), init, cluster, medoids=parameters.centers == "medoid")
     return found_there._replace(centers=found_there.centers.astype(sample.dtype))
+
+
+def seeding_of(parameters: Any) -> Seeding:
+    """Return how the centres to start from are drawn; given centres are not drawn."""
+    return SEEDINGS[parameters.init] if isinstance(parameters.init, str) else Seeding()
 
 
 def _bag_weights(bags: Bags | LazyBags, rows: Integers | None) -> Floats:
@@ -112,6 +119,7 @@ class _Clusterer(NamedTuple):
     weights: Floats | None
     n_init: int
     max_iter: int
+    seeding: Seeding
     backend: Backend
     generator: np.random.Generator
 
@@ -122,6 +130,7 @@ class _Clusterer(NamedTuple):
             "init": init,
             "n_init": self.n_init,
             "max_iter": self.max_iter,
+            "seeding": self.seeding,
         }
         if self.weights is None:
             return kmeans(points, self.n_clusters, **how)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.classifiers.bag_tables import row_scaling
+from gmil.classifiers.clustering import seeding_of
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.classifiers.streaming import Request
     from gmil.engine.arrays import Integers
+    from gmil.engine.kmeans import Seeding
 
 _NUMBERS_AT_ONCE = 1 << 29
 """Samples of so many numbers are clustered together, 2 GiB in single precision."""
@@ -40,14 +42,13 @@ def cluster_on_device(X: Any, requests: Sequence[Request], rows: Sequence[Intege
     for number, (request, own) in enumerate(zip(requests, rows, strict=True)):
         model = request.model
         is_given = not isinstance(model.init, str)
-        batches[len(own), n_clusters[number], model.n_init, model.max_iter, is_given].append(number)
-    for (n_rows, k, n_init, max_iter, is_given), numbers in batches.items():
+        how = (model.n_init, model.max_iter, seeding_of(model), is_given)
+        batches[len(own), n_clusters[number], how].append(number)
+    for (n_rows, k, how), numbers in batches.items():
         at_once = max(1, _NUMBERS_AT_ONCE // (n_rows * X.shape[1]))
         for start in range(0, len(numbers), at_once):
             some = numbers[start : start + at_once]
-            _cluster_batch(
-                X, [requests[i] for i in some], [rows[i] for i in some], k, n_init, max_iter, is_given=is_given
-            )
+            _cluster_batch(X, [requests[i] for i in some], [rows[i] for i in some], k, *how)
 
 
 def _cluster_batch(
@@ -57,7 +58,7 @@ def _cluster_batch(
     n_clusters: int,
     n_init: int,
     max_iter: int,
-    *,
+    seeding: Seeding,
     is_given: bool,
 ) -> None:
     import torch
@@ -78,6 +79,7 @@ def _cluster_batch(
         init=init,
         n_init=n_init,
         max_iter=max_iter,
+        seeding=seeding,
     )
     for model, clusters in zip(models, found, strict=True):
         model.cluster_centers_, model.n_iter_ = clusters.centers, clusters.n_iter

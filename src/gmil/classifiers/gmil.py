@@ -16,6 +16,7 @@ from gmil.classifiers.soft_counts import DENSITIES
 from gmil.classifiers.space import METRICS
 from gmil.classifiers.steps import FittingSteps
 from gmil.engine import BACKENDS, resolve
+from gmil.engine.kmeans import SEEDINGS
 from gmil.scale import LazyBags
 from gmil.scaling import SCALINGS
 
@@ -29,8 +30,9 @@ class GMIL(FittingSteps):
     C-. A bag is positive where its nearest instance lies nearer to C+ than to C-, or, with no negative codebook,
     nearer than a threshold.
 
-    With the defaults everything is as printed in the paper; where the paper is silent, a parameter below has
-    the choices. :meth:`from_paper` gives the settings of its experiments.
+    With the defaults the equations are as printed in the paper; where the paper is silent, a parameter below has
+    the choices. Two defaults are not the literal reading: ``epsilon`` is 1/K where the paper has "a small positive
+    constant", and k-means++ is greedy. :meth:`from_paper` gives the settings of its experiments, literally.
 
     Parameters
     ----------
@@ -43,8 +45,9 @@ class GMIL(FittingSteps):
         q, the number of bins in C-. "auto" is p, or 3p where more than 60 % of the bags are negative. With 0
         there is no negative codebook and ``threshold`` decides.
     epsilon : float, "auto" or "negatives", default="auto"
-        The constant added to h- in Eq. 6. "auto" is 1/K, "negatives" is one over the number of instances in
-        negative bags. A tiny one lets a bin with a single positive instance win.
+        The constant added to h- in Eq. 6. "auto" is 1/K, as large as the share of an average bin; "negatives" is one
+        over the number of instances in negative bags. The paper has a small one, as `from_paper`: it lets a bin
+        without a negative instance win, were it filled by a single positive one.
     threshold : float or {"mean", "mean-positive", "midpoint", "best", "variance"}, default="mean"
         tau, used with ``n_negative=0``: the mean distance between all training bags and C+ (the text of the
         paper); between the positive ones and C+; the middle between the means of the classes; the value with
@@ -75,8 +78,11 @@ class GMIL(FittingSteps):
         distance to the nearest instance.
     rule : {"nearest", "vote"}, default="nearest"
         Eq. 7, or a majority vote of the instances, each for its nearest codebook.
-    init : "k-means++" or array of shape (n_clusters, n_features), default="k-means++"
-        Where clustering starts: greedy k-means++, or given centres, in the units of the features passed.
+    init : {"k-means++", "plain-k-means++"} or array of shape (n_clusters, n_features), default="k-means++"
+        Where clustering starts. "k-means++" is greedy: of a few rows drawn for every centre the best is kept, and with
+        more than 100 rows per centre it draws from some of them. "plain-k-means++" is as published by Arthur and
+        Vassilvitskii: one draw for every centre, from all rows that are clustered. Or given centres, in the units of
+        the features passed.
     n_init : int, default=1
         Restarts of k-means; the clustering with the least inertia is kept.
     max_iter : int, default=300
@@ -170,7 +176,7 @@ class GMIL(FittingSteps):
         "centers": [StrOptions({"mean", "medoid"})],
         "distance": [StrOptions(set(voting.DISTANCES))],
         "rule": [StrOptions(set(voting.RULES))],
-        "init": [StrOptions({"k-means++"}), "array-like"],
+        "init": [StrOptions(set(SEEDINGS)), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "sample_size": [Interval(Integral, 1, None, closed="left"), None],
@@ -251,12 +257,13 @@ class GMIL(FittingSteps):
         Parameters
         ----------
         name : {"musk1", "musk2", "elephant", "fox", "tiger", "med11"}
-            musk1: K=10, p=2, q=0; musk2: K=22, p=2, q=2; elephant, fox and tiger: K=20, p=4, q=4, instances
-            to length 1; med11: K=50, p=3, q=9. In all: epsilon = 1/K, overlap allowed, tau the mean distance.
-            The paper states no scaling; raw for Musk and l2 for the Corel sets was chosen knowing the results.
+            musk1: K=10, p=2, q=0, tau=0.082; musk2: K=22, p=2, q=2; elephant, fox and tiger: K=20, p=4, q=4;
+            med11: K=50, p=3, q=9. In all: epsilon = 1e-6, the k-means++ that the paper cites, overlap allowed.
+            The paper states no scaling. musk1 has ``scale="global"``, the one reading under which the printed tau
+            makes sense; musk2 and med11 are raw; instances of the Corel sets have length 1, which was chosen knowing
+            the results. The paper does not print the value of epsilon.
         **changes
-            Other parameters. ``scale="global", threshold=0.082`` with "musk1" is the one reading under which
-            the printed threshold makes sense.
+            Other parameters.
         """
         return cls(**{**paper_setting(name), **changes})
 

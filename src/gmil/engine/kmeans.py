@@ -29,9 +29,23 @@ _ROWS_PER_CENTER_OF_LARGE_DATA = 400
 _SMALL_DATA = 100  # rows per centre up to which seeding looks at all of them
 
 
-def n_seeding_trials(n_clusters: int) -> int:
-    """Return how many candidates greedy k-means++ compares for every centre."""
-    return 2 + int(math.log(n_clusters))
+class Seeding(NamedTuple):
+    """How starting centres are drawn: the default is greedy, on some of the rows."""
+
+    rows: SeedingRows = "auto"
+    is_greedy: bool = True
+
+    def n_trials(self, n_clusters: int) -> int:
+        """Return how many candidates are compared for every centre.
+
+        >>> Seeding().n_trials(10), SEEDINGS["plain-k-means++"].n_trials(10)
+        (4, 1)
+        """
+        return 2 + int(math.log(n_clusters)) if self.is_greedy else 1
+
+
+SEEDINGS = {"k-means++": Seeding(), "plain-k-means++": Seeding("all", is_greedy=False)}
+"""By name; the plain one is that of Arthur and Vassilvitskii (2007): every row, one draw for every centre."""
 
 
 def n_seeding_rows(n_instances: int, n_clusters: int, seeding_rows: SeedingRows = "auto") -> int:
@@ -69,9 +83,9 @@ def kmeans(
     init: Floats | None = None,
     n_init: int = 1,
     max_iter: int = 300,
-    seeding_rows: SeedingRows = "auto",
+    seeding: Seeding = SEEDINGS["k-means++"],
 ) -> KMeansResult:
-    """Cluster the rows of ``X``: greedy k-means++, then Lloyd; the best of ``n_init`` restarts by inertia.
+    """Cluster the rows of ``X``: k-means++, then Lloyd; the best of ``n_init`` restarts by inertia.
 
     Given ``init``, the centres to start from, nothing is drawn and one run is made.
 
@@ -84,12 +98,12 @@ def kmeans(
         Where the starts are drawn from.
     init : (n_clusters, n_features), optional
     n_init, max_iter : int
-    seeding_rows : int, "auto" or "all"
-        Starts are chosen among that many rows, drawn without replacement; see `n_seeding_rows`.
+    seeding : Seeding
+        Greedy or not, and among how many rows, drawn without replacement (`n_seeding_rows`), starts are chosen.
     """
     if init is not None:
         return backend.lloyd(X, init.astype(X.dtype), max_iter)
-    draws = [Draws.make(X.shape[0], n_clusters, generator, seeding_rows) for _ in range(n_init)]
+    draws = [Draws.make(X.shape[0], n_clusters, generator, seeding) for _ in range(n_init)]
     runs = (backend.lloyd(X, _start(X, n_clusters, draw, backend), max_iter) for draw in draws)
     return functools.reduce(lambda best, run: run if is_better(run.inertia, best.inertia, X.dtype) else best, runs)
 
@@ -103,7 +117,7 @@ def kmeans_subsets(
     generators: Sequence[np.random.Generator],
     n_init: int = 1,
     max_iter: int = 300,
-    seeding_rows: SeedingRows = "auto",
+    seeding: Seeding = SEEDINGS["k-means++"],
 ) -> list[KMeansResult]:
     """Cluster several subsets of the rows, such as the training rows of all folds, side by side.
 
@@ -118,7 +132,7 @@ def kmeans_subsets(
     n_clusters : int
     backend : Backend
     generators : one numpy.random.Generator for each job
-    n_init, max_iter, seeding_rows
+    n_init, max_iter, seeding
         As in `kmeans`.
     """
     one_thread = resolve(backend.name, n_jobs=1)
@@ -131,7 +145,7 @@ def kmeans_subsets(
             generator=generator,
             n_init=n_init,
             max_iter=max_iter,
-            seeding_rows=seeding_rows,
+            seeding=seeding,
         )
 
     with ThreadPoolExecutor(backend.n_threads) as pool:
@@ -155,7 +169,7 @@ def gram_kmeans(
     generators: Sequence[np.random.Generator],
     n_init: int = 1,
     max_iter: int = 300,
-    seeding_rows: SeedingRows = "auto",
+    seeding: Seeding = SEEDINGS["k-means++"],
 ) -> GramResult:
     """Cluster several subsets of the rows from one Gram matrix: `kmeans` for all folds of a small data set.
 
@@ -171,7 +185,7 @@ def gram_kmeans(
     n_clusters : int
     backend : Backend
     generators : one numpy.random.Generator for each job
-    n_init, max_iter, seeding_rows
+    n_init, max_iter, seeding
         As in `kmeans`.
 
     Returns
@@ -184,8 +198,7 @@ def gram_kmeans(
 
     def run() -> GramResult:
         draws = [
-            Draws.make(size, n_clusters, generator, seeding_rows)
-            for size, generator in zip(sizes, generators, strict=True)
+            Draws.make(size, n_clusters, generator, seeding) for size, generator in zip(sizes, generators, strict=True)
         ]
         uniforms = np.stack([draw.uniforms for draw in draws])
         starts = backend.gram_seed(gram, _seeding_members(members, draws), uniforms)
@@ -201,15 +214,13 @@ class Draws(NamedTuple):
     uniforms: Floats  # (n_clusters, n_trials)
 
     @classmethod
-    def make(
-        cls, n_instances: int, n_clusters: int, generator: np.random.Generator, seeding_rows: SeedingRows
-    ) -> Draws:
+    def make(cls, n_instances: int, n_clusters: int, generator: np.random.Generator, seeding: Seeding) -> Draws:
         """Draw what one start needs."""
-        size = n_seeding_rows(n_instances, n_clusters, seeding_rows)
+        size = n_seeding_rows(n_instances, n_clusters, seeding.rows)
         rows = None
         if size < n_instances:
             rows = np.sort(generator.choice(n_instances, size, replace=False, shuffle=False))
-        return cls(rows, generator.random((n_clusters, n_seeding_trials(n_clusters))))
+        return cls(rows, generator.random((n_clusters, seeding.n_trials(n_clusters))))
 
 
 def _start(X: Instances, n_clusters: int, draws: Draws, backend: Backend) -> Floats:

@@ -128,7 +128,7 @@ def assign_sums(X: Instances, centers: Floats) -> tuple[Integers, Floats, Floats
 
 
 def seed(X: Instances, n_clusters: int, uniforms: Floats) -> Integers:
-    """Choose the rows that start k-means by greedy k-means++.
+    """Choose the rows that start k-means by greedy k-means++; with one trial it is the plain one.
 
     ``uniforms (n_clusters, n_trials)`` are draws from [0, 1), so that every backend chooses the same rows:
     the first picks the first row, each later line picks candidates in proportion to their squared distance

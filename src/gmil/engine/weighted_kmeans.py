@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.engine.kmeans import n_seeding_trials
+from gmil.engine.kmeans import SEEDINGS, Seeding, is_better
 from gmil.engine.reference import TIE, Clusters, dense_rows, fill_empty_clusters, sq_distances
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def weighted_kmeans(
     init: Floats | None = None,
     n_init: int = 1,
     max_iter: int = 300,
+    seeding: Seeding = SEEDINGS["k-means++"],
 ) -> Clusters:
     """Cluster rows as `gmil.engine.kmeans` does, a row of weight 2 counting as two rows of weight 1.
 
@@ -44,18 +45,19 @@ def weighted_kmeans(
         Where the starts are drawn from; seeding looks at all rows, because few rows may carry most of the weight.
     init : (n_clusters, n_features), optional
     n_init, max_iter : int
+    seeding : Seeding
+        Whether starts are chosen greedily.
     """
     if init is not None:
         return weighted_lloyd(X, weights, init.astype(X.dtype), max_iter, backend)
-    draws = [generator.random((n_clusters, n_seeding_trials(n_clusters))) for _ in range(n_init)]
+    draws = [generator.random((n_clusters, seeding.n_trials(n_clusters))) for _ in range(n_init)]
     starts = (dense_rows(X, weighted_seed(X, weights, n_clusters, uniforms)) for uniforms in draws)
     runs = (weighted_lloyd(X, weights, start, max_iter, backend) for start in starts)
-    tie = TIE[np.dtype(X.dtype).name]
-    return functools.reduce(lambda best, run: run if run.inertia < best.inertia * (1 - tie) else best, runs)
+    return functools.reduce(lambda best, run: run if is_better(run.inertia, best.inertia, X.dtype) else best, runs)
 
 
 def weighted_seed(X: Instances, weights: Floats, n_clusters: int, uniforms: Floats) -> Integers:
-    """Choose the rows that start k-means by greedy k-means++, with chances and totals in proportion to the weights.
+    """Choose the rows that start k-means by k-means++, with chances and totals in proportion to the weights.
 
     ``uniforms (n_clusters, n_trials)`` are draws from [0, 1), used as `gmil.engine.reference.seed` uses them.
     """

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from gmil.engine import reference
-from gmil.engine.kmeans import Draws, is_better
+from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, is_better
 from gmil.engine.reference import TIE, Clusters
 from gmil.engine.torch.kernels import count, expand, rows_at_once, sq_norms
 from gmil.engine.torch.tensors import full_precision, numpy_dtype, to_device, to_host
@@ -234,6 +234,7 @@ def kmeans_jobs(
     init: Sequence[Floats] | None = None,
     n_init: int = 1,
     max_iter: int = 300,
+    seeding: Seeding = SEEDINGS["k-means++"],
 ) -> list[Clusters]:
     """Cluster the rows of every job, (n_jobs, n_rows, n_features): `gmil.engine.kmeans` for all of them together.
 
@@ -242,7 +243,7 @@ def kmeans_jobs(
     """
     if init is not None:
         return cluster(X, to_device(np.stack(init), X.device, X.dtype), max_iter)
-    draws = [[Draws.make(X.shape[1], n_clusters, own, "auto") for _ in range(n_init)] for own in generators]
+    draws = [[Draws.make(X.shape[1], n_clusters, own, seeding) for _ in range(n_init)] for own in generators]
     runs = (cluster(X, _starts(X, list(run)), max_iter) for run in zip(*draws, strict=True))
 
     def better(best: Clusters, run: Clusters) -> Clusters:
