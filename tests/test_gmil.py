@@ -464,7 +464,7 @@ def test_centres_that_are_plainly_drawn_are_others_than_greedy_ones(clouds):
     bags, y = clouds
     greedy, plain = (GMIL(5, init=init, max_iter=1, random_state=0).fit(bags, y) for init in sorted(SEEDINGS))
     assert not np.allclose(greedy.cluster_centers_, plain.cluster_centers_)
-    with pytest.raises(ValueError, match="'init' parameter of GMIL must be .* Got 'random'"):
+    with pytest.raises(ValueError, match=r"'init' parameter of GMIL must be .* Got 'random'"):
         GMIL(init="random").fit(bags, y)
 
 

@@ -24,7 +24,7 @@ from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
 from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
 from gmil.classifiers.streaming import Request, cluster_lazily, what_needs_memory
-from gmil.classifiers.sweep import FoldClusters, Sweep, sweep_decisions
+from gmil.classifiers.sweep import FoldClusters, Sweep, sum_spreads, sweep_decisions
 from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
 from gmil.folds import is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
@@ -279,8 +279,8 @@ class _Batch:
 
     def _global_units(self, jobs: list[int]) -> Floats:
         """Return the squared number by which "global" divides every feature in these jobs, (n_jobs, 1, 1)."""
-        low, high = (np.where(self.training[jobs], own, empty) for own, empty in zip(self._ranges, (np.inf, -np.inf)))
-        widths = high.max(axis=1) - low.min(axis=1)
+        training, (low, high) = self.training[jobs], self._ranges
+        widths = np.where(training, high, -np.inf).max(axis=1) - np.where(training, low, np.inf).min(axis=1)
         return np.where(widths > 0, widths**2 * self.bags.n_features, 1.0)[:, None, None]
 
     @cached_property
@@ -305,7 +305,7 @@ class _Batch:
         )
         histograms, minima = self._reduce(found.labels, found.sq_distances, backend)
         self._measure_close_bags_again(minima, found.labels, members, instances, float(gram.diagonal().max()))
-        spreads = _spreads(found.labels, found.sq_distances, members) if self._needs_spreads(group) else None
+        spreads = sum_spreads(found.labels, found.sq_distances, members) if self._needs_spreads(group) else None
         if model.scale == "global":
             units = self._global_units(group.jobs)
             minima, spreads = minima / units, None if spreads is None else spreads / units[..., 0]
@@ -394,12 +394,3 @@ def _places(sizes: list[CodebookSize]) -> dict[CodebookSize, tuple[int, ...]]:
     if sizes.count(sizes[0]) == len(sizes):
         return {sizes[0]: tuple(range(len(sizes)))}
     return {size: tuple(i for i, found in enumerate(sizes) if found == size) for size in set(sizes)}
-
-
-def _spreads(labels: Integers, squares: Floats, members: Booleans) -> Floats:
-    """Return the squared distances of training instances to their centre, summed over clusters."""
-    n_clusters = squares.shape[-1]
-    nearest = np.take_along_axis(squares, labels[..., None], axis=-1)[..., 0]
-    rows = labels + n_clusters * np.arange(len(labels))[:, None]
-    sums: Any = np.bincount(rows[members], weights=nearest[members], minlength=len(labels) * n_clusters)
-    return sums.reshape(len(labels), n_clusters)

@@ -58,6 +58,15 @@ class FoldClusters(NamedTuple):
         )
 
 
+def sum_spreads(labels: Integers, squares: Floats, members: Booleans) -> Floats:
+    """Return the squared distances of training instances to their centre, summed over clusters."""
+    n_clusters = squares.shape[-1]
+    nearest = np.take_along_axis(squares, labels[..., None], axis=-1)[..., 0]
+    rows = labels + n_clusters * np.arange(len(labels))[:, None]
+    sums: Any = np.bincount(rows[members], weights=nearest[members], minlength=len(labels) * n_clusters)
+    return sums.reshape(len(labels), n_clusters)
+
+
 class Sweep(NamedTuple):
     """One setting of what lies behind the clusters: its place in the results, its parameters, its sizes."""
 
