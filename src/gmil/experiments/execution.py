@@ -1,4 +1,4 @@
-"""Doing one job: a whole k-fold, or the reason why there is none."""
+"""Doing one job: whole k-folds, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONGEST_REASON = 400
 
 
 def execute(job: Job, estimator: BaseEstimator, dataset: Dataset) -> pa.Table:
-    """Return the rows of a job, one per fold. A fit that fails is rows with the reason, and not an error."""
+    """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error."""
     choices: list[Choice] = []
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
@@ -37,11 +37,17 @@ def execute(job: Job, estimator: BaseEstimator, dataset: Dataset) -> pa.Table:
         try:
             result = _cross_validate(job, estimator, dataset, choices)
         except Exception as error:  # what a method raises is up to the method
-            rows = [{"fold": fold, "status": "failed", "reason": one_line(error)} for fold in range(job.folds)]
+            rows = [{"status": "failed", "reason": one_line(error)}] * (job.repeats * job.folds)
         else:
-            rows = [_fold_row(job, result, fold, choices) for fold in range(job.folds)]
+            rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
     shared = {**_shared(job), "warnings": json.dumps(sorted({one_line(w.message) for w in caught}))}
-    return table_of([{**shared, **row} for row in rows])
+    numbers = [{"repeat": job.repeat + r, "seed": job.seed + r, "fold": fold} for r, fold in _places(job)]
+    return table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
+
+
+def _places(job: Job) -> list[tuple[int, int]]:
+    """Return the numbers of the repeats, from 0, and of the folds of a job, in order."""
+    return [(repeat, fold) for repeat in range(job.repeats) for fold in range(job.folds)]
 
 
 def one_line(error: Any) -> str:
@@ -58,8 +64,8 @@ def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choice
     model = estimator
     if job.settings is not None:
         model = Tuned(estimator, job.settings, int(job.inner_folds or 0), choices.append)  # type: ignore[arg-type]
-    bags, y, groups = dataset.bags, dataset.y, dataset.groups
-    return cross_validate(model, bags, y, cv=job.folds, groups=groups, random_state=job.seed, n_jobs=1)
+    how = {"cv": job.folds, "repeats": job.repeats, "random_state": job.seed}
+    return cross_validate(model, dataset.bags, dataset.y, groups=dataset.groups, n_jobs=1, **how)
 
 
 def _shared(job: Job) -> dict[str, Any]:
@@ -72,32 +78,30 @@ def _shared(job: Job) -> dict[str, Any]:
         "column": job.column,
         "params": canonical_json(job.params),
         "folds": job.folds,
-        "repeat": job.repeat,
-        "seed": job.seed,
         "versions": environment.as_json(environment.versions()),
         "machine": environment.as_json(environment.machine()),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def _fold_row(job: Job, result: CVResult, fold: int, choices: list[Choice]) -> dict[str, Any]:
-    bags = np.flatnonzero(result.folds[0] == fold)
-    chosen = next((c for c in choices if c.seed == estimator_seed(job.seed, 0, fold)), None)
+def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: list[Choice]) -> dict[str, Any]:
+    bags = np.flatnonzero(result.folds[repeat] == fold)
+    chosen = next((c for c in choices if c.seed == estimator_seed(job.seed, repeat, fold)), None)
     tune_seconds = 0.0 if chosen is None else chosen.seconds
+    classes = np.unique(result.y)
     # In the store, decisions of two classes are about the positive one: their order as texts may be another.
-    about_positive = result if result.decisions.ndim == 4 else result.one_vs_rest(result.positive_label)
+    sign = -1.0 if result.decisions.ndim == 3 and result.positive_label == classes[0] else 1.0
     return {
-        "fold": fold,
         "status": "ok",
         "bags": bags,
         "labels": _texts(result.y[bags]),
-        "predictions": _texts(result.predictions[0, 0, bags]),
-        "decisions": np.asarray(about_positive.decisions[0, 0, bags], dtype=np.float64).ravel(),
-        "classes": _texts(np.unique(result.y)),
+        "predictions": _texts(result.predictions[0, repeat, bags]),
+        "decisions": sign * np.asarray(result.decisions[0, repeat, bags], dtype=np.float64).ravel(),
+        "classes": _texts(classes),
         "positive_label": str(result.positive_label),
-        "accuracy": float(result.correct[0, 0, bags].mean()),
-        "fit_seconds": float(result.fit_seconds[0, 0, fold]) - tune_seconds,
-        "predict_seconds": float(result.predict_seconds[0, 0, fold]),
+        "accuracy": float((result.predictions[0, repeat, bags] == result.y[bags]).mean()),
+        "fit_seconds": float(result.fit_seconds[0, repeat, fold]) - tune_seconds,
+        "predict_seconds": float(result.predict_seconds[0, repeat, fold]),
         "tune_seconds": None if chosen is None else tune_seconds,
         "chosen": None if chosen is None else canonical_json(chosen.params),
     }

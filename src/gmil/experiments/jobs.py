@@ -1,4 +1,4 @@
-"""Jobs: the pieces of an experiment. One job is one method in one column on one data set, one whole k-fold."""
+"""Jobs: the pieces of an experiment. One job is one method in one column on one data set, one or many whole k-folds."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ _NOT_CONTENT = ("spec", "label")
 """How a job is called has no part in its result: other names find the same rows."""
 _NOT_PARAMETERS = ("random_state", "n_jobs")
 """The seed is that of the job, and threads are fixed: neither belongs to the setting that is measured."""
+_ALONE, _TOGETHER = 10, 100
+"""The first repeats are jobs of their own, which runs with other numbers of repeats share; later ones go together."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One whole k-fold of one method on one data set, and all that its result depends on.
+    """Whole k-folds of one method on one data set, most often one, and all that their results depend on.
 
     Parameters
     ----------
@@ -41,8 +43,9 @@ class Job:
         All parameters of the estimator but its seed and its threads.
     settings : tuple of dict, optional
         What a tuned job chooses from; ``inner_folds`` is how.
-    folds, repeat, seed : int
-        ``gmil.cross_validate(..., cv=folds, random_state=seed)`` is the job.
+    folds, repeat, repeats, seed : int
+        ``gmil.cross_validate(..., cv=folds, repeats=repeats, random_state=seed)`` is the job; ``repeat`` is the number
+        of the first of its repeats.
     data, code : str
         Fingerprints of the bags with their labels and of the source.
     """
@@ -57,6 +60,7 @@ class Job:
     inner_folds: int | None
     folds: int
     repeat: int
+    repeats: int
     seed: int
     data: str
     code: str
@@ -70,10 +74,11 @@ class Job:
     @property
     def n_fits(self) -> int:
         """How many times something is fitted: what progress counts."""
+        n_folds = self.folds * self.repeats
         if self.settings is None or self.inner_folds is None:
-            return self.folds
+            return n_folds
         n_inner = len(self.settings) * self.inner_folds if len(self.settings) > 1 else 0
-        return self.folds * (1 + n_inner)
+        return n_folds * (1 + n_inner)
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ def _method_jobs(spec: Spec, entry: MethodEntry, dataset: Dataset) -> Iterator[P
         return
     for column in entry.columns:
         names = (entry.name, entry.label, column)
-        repeats = min(spec.protocol.repeats_of(column), entry.repeats or spec.protocol.repeats)
+        repeats = spec.protocol.repeats_of(column, entry.repeats)
         if column == "paper":
             yield from _repeated(spec, dataset, names, paper_params(entry, dataset.name), repeats)
         elif has_grid(entry.name):
@@ -188,9 +193,23 @@ def _repeated(
         inner_folds=None if settings is None else spec.protocol.inner_folds,
         folds=spec.protocol.folds,
         repeat=0,
+        repeats=1,
         seed=spec.protocol.seed,
         data=dataset.fingerprint,
         code=code_fingerprint(type(estimator), tuned=settings is not None),
     )
-    for repeat in range(repeats):
-        yield PlannedJob(dataclasses.replace(first, repeat=repeat, seed=spec.protocol.seed + repeat), estimator)
+    for repeat, several in blocks_of_repeats(repeats):
+        job = dataclasses.replace(first, repeat=repeat, repeats=several, seed=spec.protocol.seed + repeat)
+        yield PlannedJob(job, estimator)
+
+
+def blocks_of_repeats(repeats: int) -> Iterator[tuple[int, int]]:
+    """Yield the first repeat of every job, and how many it has: thousands of jobs would be thousands of files.
+
+    >>> list(blocks_of_repeats(3))
+    [(0, 1), (1, 1), (2, 1)]
+    >>> list(blocks_of_repeats(250))[9:]
+    [(9, 1), (10, 100), (110, 100), (210, 40)]
+    """
+    yield from ((repeat, 1) for repeat in range(min(repeats, _ALONE)))
+    yield from ((start, min(_TOGETHER, repeats - start)) for start in range(_ALONE, repeats, _TOGETHER))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _KINDS: dict[str, type] = {
-    "title": str, "name": str, "label": str, "axis": str, "method": str, "parameter": str,
+    "title": str, "name": str, "label": str, "axis": str, "method": str, "parameter": str, "variant": str,
     "datasets": list, "optional_datasets": list, "columns": list, "values": list, "quick_values": list, "sweep": list,
     "params": dict, "per_dataset": dict, "protocol": dict, "generated": dict,
     "quick": bool, "controls": bool, "from_paper": bool, "timed": bool,
@@ -28,7 +28,7 @@ _SPEC_KEYS = {
     "title", "datasets", "optional_datasets", "method", "sweep", "controls", "protocol", "quick", "generated",
 }  # fmt: skip
 _PROTOCOL_KEYS = {"folds", "repeats", "tuned_repeats", "seed", "inner_folds", "max_settings"}
-_METHOD_KEYS = {"name", "label", "columns", "from_paper", "params", "per_dataset", "quick", "repeats"}
+_METHOD_KEYS = {"name", "label", "columns", "from_paper", "params", "per_dataset", "quick", "repeats", "variant"}
 _SWEEP_KEYS = {
     "name", "title", "axis", "method", "datasets", "params", "per_dataset", "parameter", "values", "quick_values",
     "repeats", "timed",
@@ -111,6 +111,9 @@ def _method(entry: Mapping[str, Any], spec: str) -> MethodEntry:
         if column not in COLUMNS:
             msg = f"{where}: there is no column {column!r}; the columns are {', '.join(COLUMNS)}."
             raise SpecificationError(msg)
+    if entry.get("repeats", 1) < 1:
+        msg = f"{where}: repeats must be at least 1, got {entry['repeats']}."
+        raise SpecificationError(msg)
     return MethodEntry(
         name=entry["name"],
         label=entry.get("label", entry["name"]),
@@ -120,6 +123,7 @@ def _method(entry: Mapping[str, Any], spec: str) -> MethodEntry:
         per_dataset=_per_dataset(entry, where),
         quick=entry.get("quick", True),
         repeats=entry.get("repeats"),
+        variant=entry.get("variant", ""),
     )
 
 

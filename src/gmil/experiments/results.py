@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,45 +49,55 @@ class Results:
         """Return the rows as a pandas data frame."""
         return self.table.to_pandas()
 
-    def rows(self, dataset: str, method: str, column: str, label: str | None = None) -> list[dict[str, Any]]:
-        """Return the rows of one cell as dictionaries, by repeat and fold; none where it was not measured."""
+    def cell(self, dataset: str, method: str, column: str, label: str | None = None) -> pa.Table:
+        """Return the rows of one cell, by repeat and fold; none where it was not measured."""
         import pyarrow.compute as pc
 
         mask = pc.field("dataset") == dataset
         mask &= (pc.field("method") == method) & (pc.field("column") == column)
         if label is not None:
             mask &= pc.field("label") == label
-        found: list[dict[str, Any]] = self.table.filter(mask).to_pylist()
-        if len({row["params"] for row in found}) > 1:
-            labels = sorted({row["label"] for row in found})
+        found = self.table.filter(mask)
+        if len(pc.unique(found["params"])) > 1:
+            labels = sorted(pc.unique(found["label"]).to_pylist())
             msg = f"{method} on {dataset} has several cells in {column!r}. Name one by its label: {labels}."
             raise SpecificationError(msg)
-        return sorted(found, key=lambda row: (row["repeat"], row["fold"]))
+        return found.sort_by([("repeat", "ascending"), ("fold", "ascending")])
+
+    def rows(self, dataset: str, method: str, column: str, label: str | None = None) -> list[dict[str, Any]]:
+        """Return the rows of one cell as dictionaries, by repeat and fold; none where it was not measured."""
+        found: list[dict[str, Any]] = self.cell(dataset, method, column, label).to_pylist()
+        return found
 
     def jobs(self, dataset: str, method: str, column: str, label: str | None = None) -> list[str]:
         """Return the hashes of the jobs behind a cell: ``<output>/rows/<hash>.parquet``."""
-        return list(dict.fromkeys(row["job"] for row in self.rows(dataset, method, column, label)))
+        return list(dict.fromkeys(self.cell(dataset, method, column, label)["job"].to_pylist()))
 
     def failure(self, dataset: str, method: str, column: str, label: str | None = None) -> str | None:
         """Return why a cell failed, or None."""
-        reasons = [row["reason"] for row in self.rows(dataset, method, column, label) if row["status"] == "failed"]
-        return reasons[0] if reasons else None
+        failed = _failed(self.cell(dataset, method, column, label))
+        return failed["reason"][0].as_py() if failed.num_rows else None
 
     def failures(self) -> list[dict[str, Any]]:
         """Return dataset, method, column, label, repeat, job and reason of every job that failed."""
-        names = ("dataset", "method", "column", "label", "repeat", "job", "reason")
-        failed = {row["job"]: row for row in self.table.to_pylist() if row["status"] == "failed"}
-        return [{name: row[name] for name in names} for row in failed.values()]
+        names = ["dataset", "method", "column", "label", "repeat", "job", "reason"]
+        return list({row["job"]: row for row in _failed(self.table).select(names).to_pylist()}.values())
 
     def cross_validation(self, dataset: str, method: str, column: str, label: str | None = None) -> CVResult | None:
         """Return a cell as the result of a repeated cross-validation, None where it has none.
 
         Labels and predictions are texts. Its methods give accuracy, interval, AUC and more.
         """
-        rows = self.rows(dataset, method, column, label)
-        if not rows or any(row["status"] != "ok" for row in rows):
-            return None
-        return cv_result(rows)
+        key = (dataset, method, column, label)
+        if key not in self._validations:
+            found = self.cell(*key)
+            self._validations[key] = cv_result(found) if found.num_rows and not _failed(found).num_rows else None
+        return self._validations[key]
+
+    @cached_property
+    def _validations(self) -> dict[tuple[str, str, str, str | None], CVResult | None]:
+        """Cells that were asked for: every method is compared with the same one."""
+        return {}
 
     def fold_accuracies(self, dataset: str, method: str, column: str, label: str | None = None) -> Floats | None:
         """Return the accuracy in every fold, (n_repeats, n_folds), None where the cell has none."""
@@ -100,37 +111,46 @@ class Results:
 
     def tune_seconds(self, dataset: str, method: str, column: str, label: str | None = None) -> float | None:
         """Return the seconds that choosing took in a whole k-fold, the median over repeats, None if not tuned."""
-        by_repeat: dict[int, float] = {}
-        for row in self.rows(dataset, method, column, label):
-            if row["tune_seconds"] is not None:
-                by_repeat[row["repeat"]] = by_repeat.get(row["repeat"], 0.0) + row["tune_seconds"]
-        return float(np.median(list(by_repeat.values()))) if by_repeat else None
+        found = self.cell(dataset, method, column, label)
+        seconds = found["tune_seconds"].to_numpy()  # NaN where nothing was chosen
+        if np.isnan(seconds).all():
+            return None
+        _, repeats = np.unique(found["repeat"].to_numpy(), return_inverse=True)
+        return float(np.median(np.bincount(repeats, weights=np.nan_to_num(seconds))))
 
 
-def cv_result(rows: list[dict[str, Any]]) -> CVResult:
+def _failed(table: pa.Table) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return table.filter(pc.field("status") == "failed")
+
+
+def cv_result(table: pa.Table) -> CVResult:
     """Put the rows of one cell, by repeat and fold, together again."""
-    repeats = sorted({row["repeat"] for row in rows})
-    n_folds, n_bags = rows[0]["folds"], 1 + max(max(row["bags"]) for row in rows)
-    classes = rows[0]["classes"]
-    shape = (len(repeats), n_bags)
-    y, predictions = np.empty(n_bags, dtype=object), np.empty(shape, dtype=object)
-    decisions = np.empty(shape if len(classes) == 2 else (*shape, len(classes)))
-    folds, seconds = np.empty(shape, dtype=np.int64), np.zeros((2, len(repeats), n_folds))
-    for row in rows:
-        r, bags = repeats.index(row["repeat"]), row["bags"]
-        y[bags], predictions[r, bags], folds[r, bags] = row["labels"], row["predictions"], row["fold"]
-        decisions[r, bags] = np.reshape(row["decisions"], decisions[r, bags].shape)
-        seconds[:, r, row["fold"]] = row["fit_seconds"], row["predict_seconds"]
-    if decisions.ndim == 3:
-        decisions = decisions[..., np.argsort(classes)]  # as texts, 10 comes before 9
-    elif rows[0]["positive_label"] == min(classes):
+    import pyarrow.compute as pc
+
+    numbers, repeat_of = np.unique(table["repeat"].to_numpy(), return_inverse=True)
+    sizes = pc.list_value_length(table["bags"]).to_numpy()
+    bags, labels, predicted, decided = (
+        pc.list_flatten(table[name]).to_numpy() for name in ("bags", "labels", "predictions", "decisions")
+    )
+    places = (np.repeat(repeat_of, sizes), bags)
+    classes, shape = table["classes"][0].as_py(), (len(numbers), int(bags.max()) + 1)
+    y, predictions = np.empty(shape[1], dtype=object), np.empty(shape, dtype=object)
+    decided = decided.reshape(len(bags), -1)
+    folds, decisions = np.empty(shape, dtype=np.int64), np.empty((*shape, decided.shape[1]))
+    y[bags], predictions[places], decisions[places] = labels, predicted, decided
+    folds[places] = np.repeat(table["fold"].to_numpy(), sizes)
+    # As texts, 10 comes before 9.
+    decisions = decisions[..., 0] if len(classes) == 2 else decisions[..., np.argsort(classes)]
+    if len(classes) == 2 and table["positive_label"][0].as_py() == min(classes):
         decisions = -decisions
+    seconds = (table[name].to_numpy().reshape(1, len(numbers), -1) for name in ("fit_seconds", "predict_seconds"))
     return CVResult(
         y.astype(str),
         predictions.astype(str)[None],
         decisions[None],
         folds,
-        seconds[0][None],
-        seconds[1][None],
-        positive_label=rows[0]["positive_label"],
+        *seconds,
+        positive_label=table["positive_label"][0].as_py(),
     )

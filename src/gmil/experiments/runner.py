@@ -97,7 +97,7 @@ def collect(store: Store, jobs: list[Job]) -> pa.Table:
 
     tables = []
     for job in jobs:
-        table = store.read(job.hash, job.folds)
+        table = store.read(job.hash, job.folds, job.repeats)
         if table is None:
             continue
         for name in ("spec", "label"):  # another experiment may have done the job under other names
@@ -111,10 +111,11 @@ def _missing(store: Store, plan: list[PlannedJob], retry_failed: bool) -> tuple[
     """Return the jobs to do, in the order of the plan, and the names of damaged files."""
     missing, damaged = [], []
     for planned in plan:
+        job = planned.job
         try:
-            table = store.read(planned.job.hash, planned.job.folds)
+            table = store.read(job.hash, job.folds, job.repeats)
         except DamagedPartError:
-            damaged.append(store.path(planned.job.hash).name)
+            damaged.append(store.path(job.hash).name)
             table = None
         if table is None or (retry_failed and is_failed(table)):
             missing.append(planned)
@@ -173,7 +174,7 @@ def do_job(planned: PlannedJob, dataset: Dataset, output: Path, retry_failed: bo
     """Do one job and write its rows, unless another process has; return its number of fits."""
     job, store = planned.job, Store(output)
     try:
-        table = store.read(job.hash, job.folds)
+        table = store.read(job.hash, job.folds, job.repeats)
     except DamagedPartError:
         table = None
     if table is None or (retry_failed and is_failed(table)):

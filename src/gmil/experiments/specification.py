@@ -56,9 +56,19 @@ class Protocol:
             msg = f"max_settings is at most {MOST_SETTINGS}, the same for every method, got {self.max_settings}."
             raise SpecificationError(msg)
 
-    def repeats_of(self, column: str) -> int:
-        """Return how often jobs of a column are repeated."""
-        return self.repeats if column != "tuned" or self.tuned_repeats is None else self.tuned_repeats
+    def repeats_of(self, column: str, asked: int | None = None) -> int:
+        """Return how often jobs of a column are repeated, where a method asks for a number of repeats of its own.
+
+        What is tuned is never repeated more often than the protocol says.
+
+        >>> protocol = Protocol(repeats=5, tuned_repeats=1)
+        >>> protocol.repeats_of("paper"), protocol.repeats_of("paper", 1000), protocol.repeats_of("tuned", 1000)
+        (5, 1000, 1)
+        """
+        if column != "tuned":
+            return self.repeats if asked is None else asked
+        tuned = self.repeats if self.tuned_repeats is None else self.tuned_repeats
+        return tuned if asked is None else min(tuned, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,9 @@ class MethodEntry:
     quick : bool
         Whether a quick run measures it, or shows its published figures only because it takes too long.
     repeats : int, optional
-        In place of the repeats of the protocol, where that has more.
+        In place of the repeats of the protocol: fewer where a k-fold takes minutes, more where it takes milliseconds.
+    variant : str
+        In what the method that is measured is not the one that its name stands for; it is said beside the table.
     """
 
     name: str
@@ -93,6 +105,12 @@ class MethodEntry:
     per_dataset: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = True
     repeats: int | None = None
+    variant: str = ""
+
+    def quickly(self, most_repeats: int) -> MethodEntry:
+        """Return the entry of a quick run."""
+        repeats = None if self.repeats is None else min(self.repeats, most_repeats)
+        return dataclasses.replace(self, columns=self.columns if self.quick else (), repeats=repeats)
 
     @property
     def has_paper_setting(self) -> bool:
@@ -175,12 +193,13 @@ class Spec:
 
     def quickly(self) -> Spec:
         """Return the quick variant: fewer repeats and settings, no optional data; its rows serve the full one."""
+        protocol = dataclasses.replace(self.protocol, **self.quick)
         return dataclasses.replace(
             self,
             optional_datasets=(),
-            methods=tuple(m if m.quick else dataclasses.replace(m, columns=()) for m in self.methods),
+            methods=tuple(m.quickly(protocol.repeats) for m in self.methods),
             sweeps=tuple(dataclasses.replace(s, values=s.quick_values or s.values) for s in self.sweeps),
-            protocol=dataclasses.replace(self.protocol, **self.quick),
+            protocol=protocol,
             is_quick=True,
         )
 

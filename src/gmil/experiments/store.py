@@ -97,7 +97,7 @@ class Store:
             path.unlink(missing_ok=True)
         return len(left)
 
-    def read(self, job: str, n_folds: int) -> pa.Table | None:
+    def read(self, job: str, n_folds: int, n_repeats: int = 1) -> pa.Table | None:
         """Return the rows of a job, None where it is not finished.
 
         Raises
@@ -122,7 +122,9 @@ class Store:
         if not table.schema.equals(row_schema()):
             msg = f"{path.name} has other columns"
             raise DamagedPartError(msg)
-        if set(table["job"].to_pylist()) != {job} or sorted(table["fold"].to_pylist()) != list(range(n_folds)):
+        folds = set(zip(table["repeat"].to_pylist(), table["fold"].to_pylist(), strict=True))
+        is_whole = len(folds) == table.num_rows == n_folds * n_repeats and {f for _, f in folds} == set(range(n_folds))
+        if set(table["job"].to_pylist()) != {job} or not is_whole:
             msg = f"{path.name} does not hold each fold of its job once"
             raise DamagedPartError(msg)
         return table
