@@ -30,6 +30,10 @@ class FileAccessError(GmilError, OSError):
     """A file that cannot be opened or written where it is."""
 
 
+class DiskError(FileAccessError):
+    """A file that could not be written to the end: the disk is full, a quota is used up, or the disk fails."""
+
+
 class MissingFileError(FileAccessError, FileNotFoundError):
     """A file that is not there."""
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
-import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gmil.errors import FileAccessError, MissingFileError
+from gmil.errors import DiskError, FileAccessError, GmilError, MissingFileError
+from gmil.temporaries import make_temporary, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _one_at_a_time = threading.Lock()
+_FIXES = {
+    errno.ENOSPC: "Free some space on that disk, or choose a folder on another one.",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "Remove files of yours, or choose a folder on another disk.",
+    errno.EFBIG: "Choose a disk, or a limit of this process, that allows larger files.",
+    errno.EIO: "Check the disk, or choose a folder on another one.",
+}
+"""What may go wrong on the way to the disk, after the file was opened, and what helps."""
 
 
 @contextlib.contextmanager
@@ -23,26 +31,47 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
 
     The temporary file keeps the suffix of the target, because some writers go by it, and is removed
-    when the block fails. A target that exists keeps its mode, a new one gets that of the user's umask. A link stays
+    when the block fails; where the process is killed, the next one that writes the target removes it. A target that exists keeps its mode, a new one gets that of the user's umask. A link stays
     one, and the file that it names is replaced.
     """
     target = Path(target)
     target = target.resolve() if target.is_symlink() else target
     refuse_target(target)
+    with clear_disk_errors(target):
+        temporary = _temporary_beside(target)
+        try:
+            yield temporary
+            _flush_to_disk(temporary)
+            temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
+            temporary.replace(target)
+            _flush_folder(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def clear_disk_errors(target: Path) -> Iterator[None]:
+    """Name the file and the fix where a disk is full, or fails; every other error passes."""
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+        yield
+    except GmilError:
+        raise
     except OSError as error:
+        if error.errno not in _FIXES:
+            raise
+        msg = f"{target} cannot be written: {os.strerror(error.errno)}. {_FIXES[error.errno]}"
+        raise DiskError(msg) from error
+
+
+def _temporary_beside(target: Path) -> Path:
+    try:
+        remove_leftovers(target.parent, target)
+        return make_temporary(target)
+    except OSError as error:
+        if error.errno in _FIXES:
+            raise
         msg = f"{target} cannot be written: {error.strerror}. Choose another folder."
         raise FileAccessError(msg) from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        _flush_to_disk(temporary)
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else _mode_of_new_files())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def refuse_target(target: str | os.PathLike[str], *sources: str | os.PathLike[str]) -> None:
@@ -63,8 +92,20 @@ def refuse_target(target: str | os.PathLike[str], *sources: str | os.PathLike[st
 
 
 def _flush_to_disk(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("r+b") as file:  # Windows flushes only what is open for writing
         os.fsync(file.fileno())
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a rename last through a loss of power; some file systems, and Windows, cannot flush a folder."""
+    if os.name != "posix":
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _mode_of_new_files() -> int:

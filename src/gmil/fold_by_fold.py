@@ -13,6 +13,7 @@ from gmil.base import BagClassifier
 from gmil.cv_result import CVResult
 from gmil.engine import n_threads, one_blas_thread
 from gmil.folds import estimator_seed, fit_with_groups, is_indicator, last_step
+from gmil.processes import bound
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def fold_by_fold(
     threads = _threads_over_folds(estimator, bags, n_jobs)
     alone = {"n_jobs": 1} if threads > 1 else {}
     tasks = (
-        delayed(_run_fold)(
+        delayed(bound(_run_fold))(
             estimator,
             {**settings[s], **alone},
             bags,

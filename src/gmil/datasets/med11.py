@@ -16,6 +16,7 @@ import numpy as np
 
 from gmil import tables
 from gmil.errors import FileAccessError, MissingFileError
+from gmil.files import clear_disk_errors
 from gmil.parquet_files import parquet_writer
 
 if TYPE_CHECKING:
@@ -183,13 +184,14 @@ def _new_folder(path: Path) -> Iterator[Path]:
     if not path.parent.is_dir():
         msg = f"{path} cannot be written: there is no folder {path.parent}. Create it first."
         raise MissingFileError(msg)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with clear_disk_errors(path):
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+        try:
+            yield temporary
+            temporary.chmod(0o755)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from gmil.experiments import environment
 from gmil.experiments.events import LABELS, Videos, load_videos, methods
 from gmil.experiments.execution import one_line
+from gmil.processes import bound
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def in_own_process(name: str, source: str, n_bags: int, seed: int, limit: float)
     """Return the seconds that a method takes, or the reason why it has none."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(sender, name, source, n_bags, seed), daemon=True)
+    process = context.Process(target=bound(_report), args=(sender, name, source, n_bags, seed), daemon=True)
     process.start()
     sender.close()
     try:

@@ -17,6 +17,7 @@ from gmil.experiments.parsing import load_spec
 from gmil.experiments.results import Results
 from gmil.experiments.specification import Spec
 from gmil.experiments.store import DamagedPartError, Store, is_failed, table_of
+from gmil.processes import bound
 
 if TYPE_CHECKING:
     import os
@@ -163,7 +164,7 @@ def _done_in_processes(
         yield from (do_job(*given) for given in arguments)
         return
     try:
-        tasks = (delayed(do_job)(*given) for given in arguments)
+        tasks = (delayed(bound(do_job))(*given) for given in arguments)
         yield from Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(tasks)
     except TerminatedWorkerError as error:
         msg = "A process was killed, perhaps for want of memory. Run the same again with fewer jobs: it continues."

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.errors import GmilError
 from gmil.files import replacing
+from gmil.temporaries import remove_leftovers
 
 if TYPE_CHECKING:
     import os
 
     import pyarrow as pa
-
-_WRITE_ATTEMPTS = 5
 
 
 class DamagedPartError(GmilError, ValueError):
@@ -88,14 +87,8 @@ class Store:
         return self.folder / f"{job}.parquet"
 
     def clean(self) -> int:
-        """Remove half-written files that killed runs left; return how many.
-
-        A writer that is alive in another process loses its file too, notices, and writes it again.
-        """
-        left = list(self.folder.glob(".*.parquet"))
-        for path in left:
-            path.unlink(missing_ok=True)
-        return len(left)
+        """Remove half-written files that killed runs left; return how many."""
+        return remove_leftovers(self.folder)
 
     def read(self, job: str, n_folds: int, n_repeats: int = 1) -> pa.Table | None:
         """Return the rows of a job, None where it is not finished.
@@ -133,15 +126,8 @@ class Store:
         """Write the rows of a finished job in one step."""
         import pyarrow.parquet as pq
 
-        for attempt in range(1, _WRITE_ATTEMPTS + 1):
-            try:
-                with replacing(self.path(job)) as temporary:
-                    pq.write_table(table, temporary, write_page_checksum=True)
-            except FileNotFoundError:  # another process cleaned up while this one wrote
-                if attempt == _WRITE_ATTEMPTS:
-                    raise
-            else:
-                return
+        with replacing(self.path(job)) as temporary:
+            pq.write_table(table, temporary, write_page_checksum=True)
 
 
 def is_failed(table: pa.Table) -> bool:

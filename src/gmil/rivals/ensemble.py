@@ -16,6 +16,7 @@ from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.folds import fit_with_groups, last_step, takes_groups
+from gmil.processes import bound
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.members import with_positive_class, with_seed
@@ -139,7 +140,7 @@ class MILEnsemble(BagClassifier):
         if numbers is None and takes_groups(base):
             numbers = np.arange(len(bags))
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_member)(
+            delayed(bound(_fit_member))(
                 base, bags[drawn], self.classes_[labels[drawn]], None if numbers is None else numbers[drawn], seed
             )
             for drawn, seed in zip(draws, seeds, strict=True)

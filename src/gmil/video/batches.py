@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from joblib import Parallel, delayed
 
 from gmil.errors import VideoError
+from gmil.processes import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +44,7 @@ def for_each_video(
         Called with the number of videos done and of all videos.
     """
     outcome = Outcome({}, {})
-    tasks = (delayed(_attempt)(function, path) for path in videos.values())
+    tasks = (delayed(bound(_attempt))(function, path) for path in videos.values())
     results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
     for done, (name, (value, reason)) in enumerate(zip(videos, results, strict=True), start=1):
         if reason is None:
