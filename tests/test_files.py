@@ -149,9 +149,7 @@ def save_bags(folder):
 @pytest.mark.parametrize("save", [save_model, save_report, save_rows, save_bags])
 def test_a_full_disk_is_told_with_the_file_and_the_fix(save, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full_disk)  # the last moment at which a disk may say so
-    with pytest.raises(
-        FileAccessError, match=r"cannot be written: No space left on device\. Free some space"
-    ) as caught:
+    with pytest.raises(FileAccessError, match=r"cannot be written: No space left on device\. Free some") as caught:
         save(tmp_path)
     assert isinstance(caught.value, GmilError)
     assert str(tmp_path) in str(caught.value)

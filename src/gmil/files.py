@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _one_at_a_time = threading.Lock()
 _FIXES = {
-    errno.ENOSPC: "Free some space on that disk, or choose a folder on another one.",
     getattr(errno, "EDQUOT", errno.ENOSPC): "Remove files of yours, or choose a folder on another disk.",
+    errno.ENOSPC: "Free some space on that disk, or choose a folder on another one.",
     errno.EFBIG: "Choose a disk, or a limit of this process, that allows larger files.",
     errno.EIO: "Check the disk, or choose a folder on another one.",
 }
@@ -30,9 +30,14 @@ _FIXES = {
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
 
-    The temporary file keeps the suffix of the target, because some writers go by it, and is removed
-    when the block fails; where the process is killed, the next one that writes the target removes it. A target that exists keeps its mode, a new one gets that of the user's umask. A link stays
-    one, and the file that it names is replaced.
+    The temporary file keeps the suffix of the target, because some writers go by it, and is removed when the block
+    fails; where the process is killed, the next one that writes the target removes it. A target that exists keeps its
+    mode, a new one gets that of the user's umask. A link stays one, and the file that it names is replaced.
+
+    Raises
+    ------
+    DiskError
+        The disk is full, or fails.
     """
     target = Path(target)
     target = target.resolve() if target.is_symlink() else target
@@ -54,13 +59,16 @@ def clear_disk_errors(target: Path) -> Iterator[None]:
     """Name the file and the fix where a disk is full, or fails; every other error passes."""
     try:
         yield
-    except GmilError:
-        raise
     except OSError as error:
-        if error.errno not in _FIXES:
+        if not is_disk_error(error) or error.errno is None:
             raise
         msg = f"{target} cannot be written: {os.strerror(error.errno)}. {_FIXES[error.errno]}"
         raise DiskError(msg) from error
+
+
+def is_disk_error(error: BaseException) -> bool:
+    """Tell whether it is the disk that is full, or fails."""
+    return isinstance(error, OSError) and not isinstance(error, GmilError) and error.errno in _FIXES
 
 
 def _temporary_beside(target: Path) -> Path:
@@ -68,7 +76,7 @@ def _temporary_beside(target: Path) -> Path:
         remove_leftovers(target.parent, target)
         return make_temporary(target)
     except OSError as error:
-        if error.errno in _FIXES:
+        if is_disk_error(error):
             raise
         msg = f"{target} cannot be written: {error.strerror}. Choose another folder."
         raise FileAccessError(msg) from error

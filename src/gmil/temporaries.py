@@ -69,7 +69,7 @@ def _beginning(target: Path) -> str:
 def _host() -> str:
     """Return a short name of this machine; containers that number their processes apart count as machines."""
     try:
-        numbering = os.readlink("/proc/self/ns/pid")
+        numbering = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux
         numbering = ""
     return hashlib.sha256(f"{platform.node()} {numbering}".encode()).hexdigest()[:8]

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import http.server
+import os
 import threading
+import time
+import urllib.request
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +16,7 @@ import pytest
 import scipy.io
 
 from gmil import datasets
-from gmil.datasets import download, registry
+from gmil.datasets import download, registry, transfer
 from gmil.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -23,12 +27,21 @@ GOOD = hashlib.sha256(BODY).hexdigest()
 
 
 class Server:
-    """Answers requests one after the other as told: a status, "cut" for half a body, or "slow"."""
+    """Answers requests one after the other as told: a status, "cut" for half a body, "slow" or "slow headers"."""
 
     def __init__(self) -> None:
         self.plan: list[int | str] = []
         self.asked = 0
         self.body = BODY
+        self.promised = self.location = ""
+
+
+def drip(file, data):
+    """Send a byte now and then, so that no single wait is long, until nobody listens."""
+    with contextlib.suppress(OSError):
+        for place in range(len(data)):
+            file.write(data[place : place + 1])
+            time.sleep(0.05)
 
 
 @pytest.fixture
@@ -40,8 +53,14 @@ def server():
             step = state.plan[min(state.asked, len(state.plan) - 1)] if state.plan else 200
             state.asked += 1
             self.send_response(200 if isinstance(step, str) else step)
-            self.send_header("Content-Length", str(len(state.body)))
+            self.send_header("Content-Length", state.promised or str(len(state.body)))
+            if state.location:
+                self.send_header("Location", state.location)
+            if step == "slow headers":
+                drip(self.wfile, b"X-Slow: " + b"x" * 300)
             self.end_headers()
+            if step == "slow":
+                drip(self.wfile, state.body)
             if step == "cut":
                 self.wfile.write(state.body[: len(state.body) // 2])
             elif step == 200:
@@ -160,6 +179,53 @@ def test_endless_file_is_refused(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "_MOST_BYTES", 100)
     with pytest.raises(DatasetError, match="larger than"):
         download.download(server.url, tmp_path / "file.mat", GOOD)
+    assert_nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("promised", ["abc", "-1", "1e3"])
+def test_a_length_that_is_no_number_changes_nothing(promised, server, tmp_path):
+    server.promised = promised
+    download.download(server.url, tmp_path / "file.mat", GOOD, delays=())
+    assert (tmp_path / "file.mat").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("trouble", ["slow", "slow headers"])
+def test_a_dripping_server_has_a_limit(trouble, server, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "_MOST_SECONDS", 0.5)
+    server.plan = [trouble]
+    start = time.monotonic()
+    with pytest.raises(DatasetError, match="sends too slowly"):
+        download.download(server.url, tmp_path / "file.mat", GOOD, delays=(0, 0))
+    assert time.monotonic() - start < 10
+    assert server.asked == 1
+    assert_nothing_left(tmp_path)
+
+
+def test_redirects_lead_to_the_web_alone(server, tmp_path):
+    server.plan, server.location = [302], "ftp://127.0.0.1:9/file.mat"
+    with pytest.raises(DatasetError, match=r"leads to ftp://.*only to http and https"):
+        download.download(server.url, tmp_path / "file.mat", GOOD, delays=(0,))
+    server.plan, server.location = [302, 200], server.url
+    download.download(server.url, tmp_path / "file.mat", GOOD, delays=())
+    assert (tmp_path / "file.mat").read_bytes() == BODY
+
+
+def test_redirects_do_not_leave_https():
+    request = urllib.request.Request("https://example.org/file.mat")
+    follow = transfer._Redirects().redirect_request
+    with pytest.raises(DatasetError, match="from https only to https"):
+        follow(request, None, 302, "Found", {}, "http://example.org/file.mat")
+    assert follow(request, None, 302, "Found", {}, "https://example.org/b").full_url == "https://example.org/b"
+
+
+def test_a_full_disk_is_not_the_fault_of_the_network(server, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(download, "_refuse_endless", full)
+    with pytest.raises(DatasetError, match=r"data folder .* cannot be written to: .*No space left.*GMIL_DATA_HOME"):
+        download.download(server.url, tmp_path / "file.mat", GOOD, delays=(0, 0))
+    assert server.asked == 1
     assert_nothing_left(tmp_path)
 
 

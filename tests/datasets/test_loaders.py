@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import sys
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def test_trec9_stays_sparse(shared_data):
 
 @pytest.mark.parametrize("signs", ["plus and minus", "one and zero"])
 @pytest.mark.parametrize("sparse_labels", [True, False])
-def test_mat_and_npz_give_the_same_bags(signs, sparse_labels, shared_data, tmp_path):
+def test_mat_and_npz_give_the_same_bags(signs, sparse_labels, shared_data, tmp_path, monkeypatch):
     with np.load(shared_data / "elephant.npz", allow_pickle=False) as arrays:
         index, X, y = arrays["bag_index"], arrays["X"], arrays["y"]
     labels = y[index].astype(np.float64)
@@ -105,11 +106,18 @@ def test_mat_and_npz_give_the_same_bags(signs, sparse_labels, shared_data, tmp_p
         "labels": sp.csc_array(labels) if sparse_labels else labels,
     }
     scipy.io.savemat(tmp_path / "elephant_100x100_matlab.mat", variables, do_compression=True)
+    trust(tmp_path / "elephant_100x100_matlab.mat", "elephant", monkeypatch)
     from_mat = datasets.fetch_elephant(data_home=tmp_path, download_if_missing=False)
     from_npz = datasets.fetch_elephant(data_home=shared_data)
     assert_same(from_mat.bags, from_npz.bags)
     np.testing.assert_array_equal(from_mat.y, from_npz.y)
     assert from_mat.y.dtype == from_npz.y.dtype
+
+
+def trust(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file be the one that the registry knows."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    monkeypatch.setitem(registry.REGISTRY, name, dataclasses.replace(datasets.describe(name), sha256=digest))
 
 
 def assert_same(one: Bags, other: Bags) -> None:
@@ -152,8 +160,37 @@ def test_other_data_under_the_name_is_refused(tmp_path, small):
         datasets.fetch_fox(data_home=tmp_path)
 
 
-def test_mat_without_the_variables_is_refused(tmp_path):
+@pytest.mark.parametrize("change", ["value", "label"])
+def test_other_values_under_the_name_are_refused(change, shared_data, tmp_path):
+    with np.load(shared_data / "fox.npz", allow_pickle=False) as file:
+        arrays = dict(file)
+    if change == "value":
+        arrays["X"][700, 3] += 1e-9
+    else:
+        arrays["y"][[0, -1]] = arrays["y"][[-1, 0]]
+    np.savez(tmp_path / "fox.npz", **arrays)
+    with pytest.raises(DatasetError, match=r"fox holds other values.*Replace it"):
+        datasets.fetch_fox(data_home=tmp_path)
+
+
+def test_the_same_values_in_another_file_are_taken(shared_data, tmp_path):
+    found = datasets.fetch_fox(data_home=shared_data)
+    datasets.write(tmp_path / "fox.npz", found.bags, found.y)
+    assert_same(datasets.fetch_fox(data_home=tmp_path).bags, found.bags)
+
+
+def test_an_original_that_changed_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "fox_100x100_matlab.mat"
+    scipy.io.savemat(path, {"features": np.eye(2)})
+    trust(path, "fox", monkeypatch)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(DatasetError, match=r"fox_100x100_matlab\.mat is not the file.*Remove it"):
+        datasets.fetch_fox(data_home=tmp_path)
+
+
+def test_mat_without_the_variables_is_refused(tmp_path, monkeypatch):
     scipy.io.savemat(tmp_path / "fox_100x100_matlab.mat", {"features": np.eye(2)})
+    trust(tmp_path / "fox_100x100_matlab.mat", "fox", monkeypatch)
     with pytest.raises(DatasetError, match=r"no variable 'labels'"):
         datasets.fetch_fox(data_home=tmp_path)
 
@@ -193,6 +230,7 @@ def test_registry_is_complete():
         assert 0 < info.n_positive < info.n_bags <= info.n_instances
         assert all((info.title, info.licence, info.citation, info.about, info.filename))
         assert (info.kind == "local") == (info.url is None) == (info.sha256 is None)
+        assert len(info.contents) == 64
 
 
 def test_fetch_downloads_what_the_registry_says(tmp_path, monkeypatch):

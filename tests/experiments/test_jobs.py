@@ -10,10 +10,11 @@ import pytest
 
 import gmil
 from gmil import Bags
+from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import SpecificationError
 from gmil.experiments import fingerprints, grids, parse_spec
 from gmil.experiments.data import load_datasets
-from gmil.experiments.fingerprints import canonical_json, code_fingerprint, data_fingerprint
+from gmil.experiments.fingerprints import canonical_json, code_fingerprint
 from gmil.experiments.jobs import expand, make_estimator
 
 

@@ -107,7 +107,7 @@ def compare(
 
 
 def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> dict[str, Any]:
-    from gmil.experiments.fingerprints import data_fingerprint
+    from gmil.datasets.fingerprint import data_fingerprint
     from gmil.experiments.trust import check_data
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups

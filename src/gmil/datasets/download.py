@@ -8,12 +8,12 @@ import os
 import sys
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmil.datasets.transfer import open_address
 from gmil.errors import DatasetError
-from gmil.files import replacing
+from gmil.files import is_disk_error, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ DELAYS = (1.0, 3.0, 9.0)
 """Seconds to wait before each further attempt."""
 
 _CHUNK = 1 << 16
-_TIMEOUT = 30.0
+_MOST_SECONDS = 600.0  # for all attempts together; no data set is nearly as large
 _MOST_BYTES = 1 << 28  # no data set is nearly as large; a server that never stops would fill the disk
 _TOO_MANY_REQUESTS = 429
 
@@ -81,12 +81,15 @@ def download(url: str, target: Path, sha256: str, *, delays: Sequence[float] | N
 
 
 def _fetch(url: str, temporary: Path, target: Path, sha256: str, delays: Sequence[float]) -> None:
+    deadline = time.monotonic() + _MOST_SECONDS
     for delay in (*delays, None):
         try:
-            found = _copy(url, temporary)
+            found = _copy(url, temporary, deadline)
         except DatasetError:
             raise
         except (OSError, http.client.HTTPException, _InterruptedError) as error:
+            if is_disk_error(error):
+                raise
             if delay is None or not _worth_another_try(error):
                 msg = (
                     f"{url} cannot be downloaded: {_reason(error)}. On a machine without network, put "
@@ -100,11 +103,11 @@ def _fetch(url: str, temporary: Path, target: Path, sha256: str, delays: Sequenc
             return
 
 
-def _copy(url: str, temporary: Path) -> str:
+def _copy(url: str, temporary: Path, deadline: float) -> str:
     """Write the file at ``url`` to ``temporary`` and return its SHA-256."""
     digest = hashlib.sha256()
     size = 0
-    with urllib.request.urlopen(url, timeout=_TIMEOUT) as response, temporary.open("wb") as file:
+    with open_address(url, deadline) as response, temporary.open("wb") as file:
         while chunk := response.read(_CHUNK):
             size += len(chunk)
             _refuse_endless(url, size)
@@ -123,6 +126,18 @@ def _refuse_other_file(url: str, found: str, sha256: str) -> None:
         raise DatasetError(msg)
 
 
+def refuse_damaged(path: Path, sha256: str) -> None:
+    """Refuse a file of the data folder that is not, or no longer, what was downloaded."""
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != sha256:
+        msg = (
+            f"{path} is not the file that gmil knows: its SHA-256 is {found}, not {sha256}. Remove it: it is then "
+            "downloaded again."
+        )
+        raise DatasetError(msg)
+
+
 def _refuse_endless(url: str, size: int) -> None:
     if size > _MOST_BYTES:
         msg = f"{url} is larger than {_MOST_BYTES >> 20} MiB, which no data set of gmil is. It was not kept."
@@ -131,8 +146,8 @@ def _refuse_endless(url: str, size: int) -> None:
 
 def _refuse_partial(response: Any, size: int) -> None:
     # Reading in pieces, http.client takes an early end of the stream for the end of the file.
-    promised = response.headers.get("Content-Length")
-    if promised is not None and size < int(promised):
+    promised = response.headers.get("Content-Length") or ""
+    if promised.strip().isdecimal() and size < int(promised):  # the SHA-256 decides where a server writes no number
         msg = f"the connection was closed after {size} of {promised} bytes"
         raise _InterruptedError(msg)
 

@@ -14,6 +14,7 @@ from gmil.bag_files import read_arrays
 from gmil.bags import Bags
 from gmil.datasets import download
 from gmil.datasets.download import DATA_HOME
+from gmil.datasets.fingerprint import data_fingerprint
 from gmil.datasets.formats import mat, npz
 from gmil.datasets.registry import DatasetInfo, describe
 from gmil.errors import DatasetError
@@ -63,7 +64,6 @@ def load(
         found = _bundled(info)
     else:
         found = _from_folder(info, download.data_home(data_home), download_if_missing)
-    _refuse_other_data(info, found)
     return (found.bags, found.y) if return_X_y else found
 
 
@@ -231,6 +231,7 @@ def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> 
             )
             raise DatasetError(msg)
         download.download(str(info.url), original, str(info.sha256))
+    download.refuse_damaged(original, str(info.sha256))  # it may have changed since it was downloaded
     return _from_andrews(info, original)
 
 
@@ -238,6 +239,8 @@ def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
     arrays = read_arrays(path)
     bags, y = npz.arrays_to_bags(arrays)
     found = _bunch(info, bags, y)
+    _refuse_other_counts(info, found)
+    _refuse_other_values(info, found)
     if "y_instance" in arrays:
         found.instance_y = arrays["y_instance"].astype(np.int64)
     for name in ("official_split", "repo_split", "frame_skip"):
@@ -265,7 +268,9 @@ def _from_andrews(info: DatasetInfo, path: Path) -> Bunch:
         raise DatasetError(msg) from error
     bags = Bags.from_ids(features.toarray() if sp.issparse(features) else features, ids)
     positive = np.unique(ids[labels > 0])
-    return _bunch(info, bags, np.isin(bags.bag_ids, positive))  # type: ignore[arg-type]
+    found = _bunch(info, bags, np.isin(bags.bag_ids, positive))  # type: ignore[arg-type]
+    _refuse_other_counts(info, found)
+    return found
 
 
 def _bunch(info: DatasetInfo, bags: Bags, y: NDArray[Any] | None) -> Bunch:
@@ -287,7 +292,7 @@ def _numbered(ids: NDArray[Any] | None) -> NDArray[Any] | None:
         return ids
 
 
-def _refuse_other_data(info: DatasetInfo, found: Bunch) -> None:
+def _refuse_other_counts(info: DatasetInfo, found: Bunch) -> None:
     bags, y = found.bags, found.y
     counts = (len(bags), -1 if y is None else int(y.sum()), bags.n_instances, bags.n_features)
     wanted = (info.n_bags, info.n_positive, info.n_instances, info.n_features)
@@ -295,5 +300,14 @@ def _refuse_other_data(info: DatasetInfo, found: Bunch) -> None:
         msg = (
             f"The file found for {info.name} holds other data: bags, positive bags, instances and features "
             f"number {counts}, not {wanted}. Replace it."
+        )
+        raise DatasetError(msg)
+
+
+def _refuse_other_values(info: DatasetInfo, found: Bunch) -> None:
+    if info.contents is not None and data_fingerprint(found.bags, found.y) != info.contents:
+        msg = (
+            f"The file found for {info.name} holds other values than gmil knows: it is damaged, or was made otherwise. "
+            "Replace it, or read it by its path with gmil.read."
         )
         raise DatasetError(msg)

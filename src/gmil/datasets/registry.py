@@ -49,6 +49,8 @@ class DatasetInfo:
         Where the original is.
     sha256 : str, optional
         The SHA-256 of the file at ``url``.
+    contents : str, optional
+        The fingerprint of bags and labels: the same whatever file holds them.
     """
 
     name: str
@@ -64,6 +66,7 @@ class DatasetInfo:
     filename: str
     url: str | None = None
     sha256: str | None = None
+    contents: str | None = None
 
     @property
     def original(self) -> str | None:
@@ -87,7 +90,7 @@ class DatasetInfo:
         return "\n".join(lines)
 
 
-def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str) -> DatasetInfo:
+def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str, contents: str) -> DatasetInfo:
     n_bags, n_positive, n_instances = counts
     return DatasetInfo(
         f"musk{version}",
@@ -106,10 +109,11 @@ def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str) ->
         filename=f"musk{version}.npz",
         url=f"{_MUSK_SOURCE}/{file}",
         sha256=sha256,
+        contents=contents,
     )
 
 
-def _corel(name: str, n_instances: int, sha256: str) -> DatasetInfo:
+def _corel(name: str, n_instances: int, sha256: str, contents: str) -> DatasetInfo:
     return DatasetInfo(
         name,
         f"{name.capitalize()}, Corel images",
@@ -124,6 +128,7 @@ def _corel(name: str, n_instances: int, sha256: str) -> DatasetInfo:
         filename=f"{name}.npz",
         url=f"{_COREL_SOURCE}/{name}_100x100_matlab.mat",
         sha256=sha256,
+        contents=contents,
     )
 
 
@@ -135,16 +140,33 @@ REGISTRY: dict[str, DatasetInfo] = {
             (92, 47, 476),
             file="clean1.data",
             sha256="59e3be669d645a72b2de7e7baa21e7d4e537be918e4320e8dea6aadc9227f379",
+            contents="e8cfa6e38b06ce1b65d0968c66b17be7a4f9efe98a873335a23ffe7fa18b3273",
         ),
         _musk(
             2,
             (102, 39, 6598),
             file="clean2.data",
             sha256="8dee8e1946b6939ad96cc0d30560ae7e71c60886dd41d794a878f38a0c1a6a9f",
+            contents="79bb8f611fb90d0b0a8fee4101d982babafcda8ec754aefb141a0160285d329e",
         ),
-        _corel("elephant", 1391, "b871820b5df11ef9050e0c0ec73e3d4d95b3e59b64bac237ec115548a5024a13"),
-        _corel("fox", 1320, "9c550a12a4417f99eb81ad6fd16506ab1772a18dcb5fcb2e7a555a99f07c7ad2"),
-        _corel("tiger", 1220, "b37a443b25ed98089d86900db6dc3774ce4293e56c186337518e977ffff0b817"),
+        _corel(
+            "elephant",
+            1391,
+            sha256="b871820b5df11ef9050e0c0ec73e3d4d95b3e59b64bac237ec115548a5024a13",
+            contents="298dccf9ff86b5da7a4113142dc360ce13d3485a609302579d50a68ab8e056c6",
+        ),
+        _corel(
+            "fox",
+            1320,
+            sha256="9c550a12a4417f99eb81ad6fd16506ab1772a18dcb5fcb2e7a555a99f07c7ad2",
+            contents="203e94672987e1aa649f72f51425fd4c32ab2b3a32e559532076871f72e5807a",
+        ),
+        _corel(
+            "tiger",
+            1220,
+            sha256="b37a443b25ed98089d86900db6dc3774ce4293e56c186337518e977ffff0b817",
+            contents="c90dc8095548a7de589b2c923634bed79132f40f57a90e971dd084fd82aef3e3",
+        ),
         DatasetInfo(
             "trec9",
             "TREC9, first test set",
@@ -154,6 +176,7 @@ REGISTRY: dict[str, DatasetInfo] = {
             citation=_ANDREWS,
             about="A bag is a document, an instance a passage of it, described by sparse word weights.",
             filename="trec9_tst1.npz",
+            contents="0457465c2916996a0f465115ecc1b8a809bccc24128053bbf6cd66fefedf944f",
         ),
         DatasetInfo(
             "ucf-crime",
@@ -169,6 +192,7 @@ REGISTRY: dict[str, DatasetInfo] = {
                 "videos and 58 others, and -1 elsewhere."
             ),
             filename="ucfcrime_x3d_830_pca64.npz",
+            contents="3d2c1aa68058daa103be1fb903ea238c9bde73548eb212803d379ca6550f798b",
         ),
     )
 }

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import datasets
+from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import BagValidationError, DatasetError
-from gmil.experiments.fingerprints import data_fingerprint
 from gmil.finite import name_of_bag
 from gmil.tables import missing_entries
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from gmil import datasets
 from gmil.classifiers import GMIL, WeightedGMIL
+from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import BagValidationError
-from gmil.experiments.fingerprints import data_fingerprint
 from gmil.guard import physical_memory
 from gmil.rivals import WitnessSVM
 from gmil.scale import LazyBags

@@ -1,4 +1,4 @@
-"""What a result depends on, as hashes: the data, and the source code that computes."""
+"""What a result depends on, as hashes: the parameters, and the source code that computes."""
 
 from __future__ import annotations
 
@@ -9,37 +9,20 @@ import json
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-
-if TYPE_CHECKING:
-    from gmil.bags import Bags
 
 _PACKAGE = Path(__file__).parent.parent
 _CORE = ("bags", "bag_parts", "scaling", "codebook", "voting", "base", "metrics", "model_selection", "validation")
 # They are imported by numeric modules but cannot change a number: texts of errors, files, tables, explanations.
-_NOT_NUMERIC = ("errors", "files", "persistence", "tables", "datasets", "classifiers.explanation", "experiments")
+_NOT_NUMERIC = (
+    *("errors", "files", "temporaries", "processes", "persistence", "tables", "datasets"),
+    *("classifiers.explanation", "experiments"),
+)
 _FOREIGN = ("builtins", "abc", "typing", "sklearn", "numpy")
 _COMPILED = {".pyx", ".pxd", ".cpp", ".hpp", ".c", ".h"}
-
-
-def data_fingerprint(bags: Bags, y: Any, groups: Any = None) -> str:
-    """Return a hash of instances, offsets, labels and groups; names and ids have no part in results."""
-    digest = hashlib.sha256()
-    instances = bags.instances
-    parts = [instances.data, instances.indices, instances.indptr] if sp.issparse(instances) else [instances]
-    for array in (*parts, bags.offsets):
-        array = np.ascontiguousarray(array)
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(array.tobytes())
-    digest.update(json.dumps(np.asarray(y).tolist(), default=str).encode())
-    if groups is not None:
-        numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
-        digest.update(f"groups{numbers.tolist()}".encode())
-    return digest.hexdigest()
 
 
 def code_fingerprint(cls: type, *, tuned: bool = False) -> str:

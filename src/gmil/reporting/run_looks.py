@@ -9,9 +9,9 @@ import numpy as np
 
 from gmil import datasets
 from gmil.classifiers import GMIL, WeightedGMIL
+from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import GmilError, SpecificationError
 from gmil.experiments.data import groups_of
-from gmil.experiments.fingerprints import data_fingerprint
 from gmil.experiments.plotting import dataset_title
 from gmil.folds import fit_with_groups
 from gmil.reporting.inside import look_inside
