@@ -41,7 +41,7 @@ class _Timed(urllib.request.HTTPHandler):
         self.deadline = deadline
 
     def http_open(self, req: Any) -> Any:
-        return self.do_open(functools.partial(_connection, http.client.HTTPConnection, self.deadline), req)  # type: ignore[arg-type]
+        return self.do_open(functools.partial(_connection, http.client.HTTPConnection, self.deadline), req)
 
 
 class _TimedSecure(urllib.request.HTTPSHandler):
@@ -50,7 +50,7 @@ class _TimedSecure(urllib.request.HTTPSHandler):
         self.deadline = deadline
 
     def https_open(self, req: Any) -> Any:
-        return self.do_open(functools.partial(_connection, http.client.HTTPSConnection, self.deadline), req)  # type: ignore[arg-type]
+        return self.do_open(functools.partial(_connection, http.client.HTTPSConnection, self.deadline), req)
 
 
 def _connection(kind: type[http.client.HTTPConnection], deadline: float, host: str, **options: Any) -> Any:
