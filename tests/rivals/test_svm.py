@@ -26,6 +26,7 @@ from gmil.rivals.svm_training import (
     train_labels,
     train_linear_witnesses,
     train_witnesses,
+    witness_costs,
 )
 
 BACKEND = resolve("auto", 1)
@@ -106,9 +107,10 @@ def test_the_objective_of_mi_svm_never_rises(case, C):
 @given(arranged(), st.sampled_from([0.1, 1.0, 30.0]), st.booleans())
 def test_the_objective_of_mi_svm_with_witnesses_never_rises(case, C, balance):
     X, offsets = case
-    assert_never_rises(train_witnesses(Gram(rbf_gram(X)), offsets, C, 30, balance, BACKEND).objectives, C * len(X))
+    costs = witness_costs(len(offsets) - 1, np.ones(len(X) - offsets[-1]), C, balance)
+    assert_never_rises(train_witnesses(Gram(rbf_gram(X)), offsets, costs, 30, BACKEND).objectives, C * len(X))
     inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
-    _, machine = train_linear_witnesses(inside, offsets, negatives, C, 30, balance, BACKEND)
+    _, machine = train_linear_witnesses(inside, offsets, negatives, costs, 30, BACKEND)
     assert_never_rises(machine.objectives, C * len(X))
 
 

@@ -17,7 +17,14 @@ from gmil.rivals import kernel_machine, svm_kernels, tuned
 from gmil.rivals.bag_kernels import InstanceKernel
 from gmil.rivals.gram import Gram, solve_svm
 from gmil.rivals.svm_kernels import arrange, expansion, first_maxima, kernel_columns, pair_values
-from gmil.rivals.tuning import KernelSetting, kernel_settings, thinned_bags, tuning_folds
+from gmil.rivals.tuning import (
+    KernelSetting,
+    MachineSetting,
+    all_of_bags,
+    kernel_settings,
+    thinned_bags,
+    tuning_folds,
+)
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=25, deadline=None)
@@ -121,8 +128,8 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaus
     test = np.arange(len(y)) < 8
     found = []
     for positive in (y == 1, np.where(test, y == 0, y == 1)):
-        problem = kernel_machine._Problem(method, bags.instances, bags.offsets, positive, BACKEND)
-        found.append(problem.decide(KernelSetting(0.5, 10.0), test))
+        problem = kernel_machine._Problem(method, bags.instances, all_of_bags(bags.offsets), positive, BACKEND)
+        found.append(problem.decide(MachineSetting(0.5, 10.0), test))
     assert_array_equal(found[0], found[1])
     alone = type(method)(gamma=0.5, scale=None).fit(bags[~test], y[~test]).decision_function(bags[test])
     assert_allclose(found[0], alone, atol=5e-3)  # the solver's tolerance

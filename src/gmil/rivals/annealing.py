@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,13 +11,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from gmil.base import register
 from gmil.rivals.annealing_training import Annealing, train_annealed
 from gmil.rivals.kernel_machine import KernelMachine
-from gmil.rivals.tuning import COSTS, KernelSetting
+from gmil.rivals.tuning import COSTS, MachineSetting, weighted_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from gmil.engine import Backend
-    from gmil.engine.arrays import Integers
     from gmil.rivals.gram import Gram
-    from gmil.rivals.svm_kernels import Machine
+    from gmil.rivals.svm_kernels import Arrangement, Machine
 
 
 SHARES = (0.5, 0.8, 0.2)
@@ -25,10 +26,10 @@ SHARES = (0.5, 0.8, 0.2)
 
 
 @dataclass(frozen=True)
-class AnnealedSetting(KernelSetting):
-    """A width, a cost and, for "labels-prior", the share of a positive bag that is positive."""
+class AnnealedSetting(MachineSetting):
+    """What `MachineSetting` says and, for "labels-prior", the share of a positive bag that is positive."""
 
-    positive_share: float
+    positive_share: float = 0.5
 
 
 @register(method="annealed-svm")
@@ -64,9 +65,10 @@ class AnnealedSVM(KernelMachine):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
-        Choose C from 1, 10, 100, and with "labels-prior" ``positive_share`` from 0.2, 0.5, 0.8, by accuracy on five
-        folds of the training bags. Of more than 2000 instances, 2000 speak for all in the choice: large bags are
-        thinned.
+        Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
+        ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
+        "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
+        the choice: large bags are thinned, and with "witness" what is left of a negative one costs what all of it would.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -82,6 +84,8 @@ class AnnealedSVM(KernelMachine):
         f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
     intercept_ : float
     gamma_, C_, positive_share_ : float
+    kernel_ : str
+    balance_ : bool
         The values in use.
     temperatures_, objectives_ : arrays of shape (n_iter,)
         The temperature of every machine, and half the squared norm plus the expected cost of all slacks less the
@@ -155,17 +159,29 @@ class AnnealedSVM(KernelMachine):
         self.cooling = cooling
 
     def _untuned(self, gamma: float) -> AnnealedSetting:
-        return AnnealedSetting(gamma, self.C, self.positive_share)
+        return AnnealedSetting(gamma, self.C, self.kernel, self.balance, self.positive_share)
 
-    def _settings(self, gamma: float) -> list[AnnealedSetting]:
-        # A fit solves many machines already: C matters most, and the share where there is one; the width stays.
+    def _rounds(self, gamma: float) -> Sequence[Callable[[AnnealedSetting], Iterable[AnnealedSetting]]]:
+        # A fit solves many machines already: the width stays.
+        start = replace(self._untuned(gamma), C=COSTS[0])
+        if self.objective == "witness":
+            return [lambda _: weighted_settings(start), lambda best: [replace(best, C=C) for C in COSTS]]
         shares = SHARES if self.objective == "labels-prior" else (self.positive_share,)
-        return [AnnealedSetting(gamma, C, share) for share in shares for C in COSTS]
+        return [lambda _: [replace(start, C=C, positive_share=share) for share in shares for C in COSTS]]
 
-    def _train(self, gram: Gram, offsets: Integers, setting: AnnealedSetting, backend: Backend) -> Machine:
-        self.positive_share_ = setting.positive_share
+    def _keep_setting(self, setting: AnnealedSetting) -> None:
+        super()._keep_setting(setting)
+        self.balance_, self.positive_share_ = setting.balance, setting.positive_share
+
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: AnnealedSetting, backend: Backend) -> Machine:
         annealing = Annealing(
-            self.objective, setting.C, self.balance, setting.positive_share, self.cooling, self.max_iter
+            self.objective,
+            setting.C,
+            setting.balance,
+            setting.positive_share,
+            self.cooling,
+            self.max_iter,
+            arrangement.negative_counts,
         )
-        machine, self.temperatures_ = train_annealed(gram, offsets, annealing, backend)
+        machine, self.temperatures_ = train_annealed(gram, arrangement.offsets, annealing, backend)
         return machine

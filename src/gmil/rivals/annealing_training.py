@@ -34,7 +34,8 @@ _BISECTIONS = 60
 class Annealing(NamedTuple):
     """What is annealed, and how.
 
-    ``objective`` is "witness" (one positive instance a bag), "labels" (one at least) or "labels-prior" (a share).
+    ``objective`` is "witness" (one positive instance a bag), "labels" (one at least) or "labels-prior" (a share). With
+    "witness", ``negative_counts`` says how many negative instances each row stands for; None: one.
     """
 
     objective: str
@@ -43,6 +44,12 @@ class Annealing(NamedTuple):
     positive_share: float = 0.5
     cooling: float = 1.5
     max_iter: int = 5
+    negative_counts: Floats | None = None
+
+    def outside_costs(self, n_positive: int, n_negative: int) -> Floats:
+        """Return what slack of the rows of negative bags costs where each positive bag has one witness."""
+        counts = np.ones(n_negative) if self.negative_counts is None else self.negative_counts
+        return witness_costs(n_positive, counts, self.C, self.balance)[n_positive:]
 
 
 def temperatures(annealing: Annealing) -> list[float]:
@@ -131,7 +138,7 @@ def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: 
     n_inside, C = int(offsets[-1]), annealing.C
     positive = np.arange(len(doubled)) < n_inside
     if annealing.objective == "witness":
-        outside = witness_costs(len(offsets) - 1, len(doubled) - n_inside, C, annealing.balance)[len(offsets) - 1 :]
+        outside = annealing.outside_costs(len(offsets) - 1, len(doubled) - n_inside)
         costs = np.concatenate([_weights(shares, C), outside])
     else:
         outside = np.full(len(doubled) - 2 * n_inside, C)

@@ -45,13 +45,16 @@ def choose(
     labels: Integers,
     folds: list[Booleans],
     decide: Callable[[Setting, Booleans], Floats],
+    best: tuple[Setting, float] | None = None,
 ) -> tuple[Setting, float]:
     """Return the setting with the best accuracy on the inner folds and that accuracy; of equals the first.
 
-    ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside.
+    ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside. ``best`` is
+    what an earlier choice on the same folds found: it comes first, and is not judged again.
     """
-    best: tuple[Setting, float] | None = None
     for setting in settings:
+        if best is not None and setting == best[0]:
+            continue
         with warnings.catch_warnings():
             # A setting that does not converge is judged like any other; only the chosen one is worth a warning.
             warnings.simplefilter("ignore")

@@ -15,10 +15,10 @@ from gmil.rivals.gram import Gram
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
 from gmil.rivals.tuned import Training, TunedClassifier
-from gmil.rivals.tuning import KernelSetting, kernel_settings
+from gmil.rivals.tuning import MachineSetting, Sample, all_of_bags, priced_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
@@ -28,11 +28,11 @@ class InstanceFunction(TunedClassifier):
     """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f."""
 
     kernel: str
+    kernel_: str
     gamma_: float
     support_instances_: Any
     dual_coef_: Floats
     intercept_: float
-    kernel_: str
     _kept_parameters = ("kernel",)
 
     def _decide(self, X: Any) -> Floats:
@@ -60,7 +60,7 @@ class InstanceFunction(TunedClassifier):
 
     def _keep_support(self, dual: Floats, instances: Instances) -> None:
         """Keep what f needs of the training instances; for a linear kernel that is one row, its weights."""
-        if self.kernel == "linear":
+        if self.kernel_ == "linear":
             self._keep_weights(np.asarray(instances.T @ dual))
         else:
             rows = np.flatnonzero(dual) if dual.any() else np.zeros(1, dtype=np.int64)
@@ -115,25 +115,29 @@ class KernelMachine(InstanceFunction):
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
         instances = as_double(instances)
         gamma = kernel_width(self.gamma, instances, backend, training.generator)
-        few, cuts = training.few(instances, offsets)
-        problem = _Problem(self, few, cuts, training.positive, backend, one_setting=not training.folds)
-        setting = training.choose(self._settings(gamma), self._untuned(gamma), problem.decide)
-        if few is not instances:
-            problem = _Problem(self, instances, offsets, training.positive, backend, one_setting=True)
-        self.gamma_, self.C_ = setting.gamma, setting.C
+        sample = training.sample(offsets)
+        problem = _Problem(self, instances, sample, training.positive, backend, one_setting=not training.folds)
+        setting = training.choose_in_rounds(self._rounds(gamma), self._untuned(gamma), problem.decide)
+        if sample.rows is not None:
+            problem = _Problem(self, instances, all_of_bags(offsets), training.positive, backend, one_setting=True)
+        self._keep_setting(setting)
         arrangement, machine = problem.train(setting)
         self._keep_support(machine.dual, instances[arrangement.rows])
         self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
 
-    def _untuned(self, gamma: float) -> KernelSetting:
-        return KernelSetting(gamma, self.C)
+    def _keep_setting(self, setting: Any) -> None:
+        self.kernel_, self.gamma_, self.C_ = setting.kernel, setting.gamma, setting.C
 
-    def _settings(self, gamma: float) -> Sequence[KernelSetting]:
-        return kernel_settings(gamma, self.kernel)
+    def _untuned(self, gamma: float) -> Any:
+        return MachineSetting(gamma, self.C, self.kernel)
+
+    def _rounds(self, gamma: float) -> Sequence[Callable[[Any], Iterable[Any]]]:  # noqa: ARG002
+        """Return what ``tune`` compares, as `Training.choose_in_rounds` takes it."""
+        return [priced_settings]
 
     @abstractmethod
-    def _train(self, gram: Gram, offsets: Integers, setting: Any, backend: Backend) -> Machine:
-        """Train on rows arranged as `Arrangement` says, with its offsets."""
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: Any, backend: Backend) -> Machine:
+        """Train on rows that are arranged."""
 
 
 class _Problem:
@@ -143,34 +147,43 @@ class _Problem:
         self,
         method: KernelMachine,
         instances: Instances,
-        offsets: Integers,
+        sample: Sample,
         positive: Booleans,
         backend: Backend,
         *,
         one_setting: bool = False,
     ) -> None:
-        self.method, self.offsets, self.positive, self.backend = method, offsets, positive, backend
-        self.pairs = pair_values(instances, method.kernel, backend)
-        self.gamma: float | None = None
-        # With one setting only, the kernel may be written over what it is made of: both are large.
-        self.kernel = self.pairs if one_setting or method.kernel == "linear" else np.empty_like(self.pairs)
+        self.method, self.sample, self.positive, self.backend = method, sample, positive, backend
+        self.instances, self.one_setting = sample.of(instances), one_setting
+        self.pairs: dict[str, Floats] = {}
+        self.last: InstanceKernel | None = None
+        self.values: Floats = np.empty((0, 0))
 
-    def train(self, setting: KernelSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
+    def train(self, setting: MachineSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
         """Train on the chosen bags, or on all."""
-        arrangement = arrange(self.offsets, self.positive, chosen)
-        gram = Gram(self._kernel(setting.gamma), arrangement.rows)
-        return arrangement, self.method._train(gram, arrangement.offsets, setting, self.backend)
+        arrangement = arrange(self.sample.offsets, self.positive, chosen, self.sample.counts)
+        gram = Gram(self._kernel(setting), arrangement.rows)
+        return arrangement, self.method._train(gram, arrangement, setting, self.backend)
 
-    def decide(self, setting: KernelSetting, test: Booleans) -> Floats:
+    def decide(self, setting: MachineSetting, test: Booleans) -> Floats:
         """Train on the bags outside ``test`` and return the decisions of those inside."""
         arrangement, machine = self.train(setting, ~test)
-        rows, cuts = chosen_rows(self.offsets, test)
-        values = Gram(self.kernel, arrangement.rows).everywhere(machine.dual)[rows]
+        rows, cuts = chosen_rows(self.sample.offsets, test)
+        values = Gram(self._kernel(setting), arrangement.rows).everywhere(machine.dual)[rows]
         return self.backend.bag_max(values + machine.intercept, cuts)
 
-    def _kernel(self, gamma: float) -> Floats:
-        """Return the kernel values; the last ones are kept, for settings with one gamma follow each other."""
-        if self.method.kernel != "linear" and self.gamma != gamma:
-            InstanceKernel("rbf", gamma).of(self.pairs, self.kernel)
-            self.gamma = gamma
-        return self.kernel
+    def _kernel(self, setting: MachineSetting) -> Floats:
+        """Return the kernel values; the last ones are kept, for settings with one kernel follow each other."""
+        kernel = InstanceKernel(setting.kernel, 1.0 if setting.kernel == "linear" else setting.gamma)
+        if kernel != self.last:
+            pairs = self._pairs(setting.kernel)
+            # With one setting only, the kernel may be written over what it is made of: both are large.
+            target = pairs if self.one_setting else np.empty_like(pairs)
+            self.values = pairs if kernel.name == "linear" else kernel.of(pairs, target)
+            self.last = kernel
+        return self.values
+
+    def _pairs(self, kernel: str) -> Floats:
+        if kernel not in self.pairs:
+            self.pairs[kernel] = pair_values(self.instances, kernel, self.backend)
+        return self.pairs[kernel]

@@ -11,16 +11,17 @@ from gmil.base import register
 from gmil.errors import BagValidationError
 from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.kernel_machine import KernelMachine
-from gmil.rivals.svm_kernels import Machine, arrange, chosen_rows
-from gmil.rivals.svm_training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses
-from gmil.rivals.tuning import COSTS
+from gmil.rivals.svm_kernels import Arrangement, Machine, arrange, chosen_rows
+from gmil.rivals.svm_training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
+from gmil.rivals.tuning import COSTS, MachineSetting, priced_settings, weighted_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.rivals.gram import Gram
     from gmil.rivals.tuned import Training
-    from gmil.rivals.tuning import KernelSetting
 
 
 @register(method="mi-svm-instance")
@@ -63,6 +64,7 @@ class InstanceSVM(KernelMachine):
         f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
     intercept_ : float
     gamma_, C_ : float
+    kernel_ : str
         The values in use.
     objectives_ : array of shape (n_iter,)
         Half the squared norm plus C times all slacks, after every machine; it never rises.
@@ -94,8 +96,8 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
-    def _train(self, gram: Gram, offsets: Integers, setting: KernelSetting, backend: Backend) -> Machine:
-        return train_labels(gram, offsets, setting.C, self.max_iter, backend)
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
+        return train_labels(gram, arrangement.offsets, setting.C, self.max_iter, backend)
 
 
 @register(method="mi-svm-witness")
@@ -129,9 +131,10 @@ class WitnessSVM(KernelMachine):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
-        Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
-        are thinned, except for "liblinear".
+        Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
+        ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
+        times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
+        what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, and all instances.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -147,6 +150,8 @@ class WitnessSVM(KernelMachine):
         f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
     intercept_ : float
     gamma_, C_ : float
+    kernel_ : str
+    balance_ : bool
         The values in use.
     objectives_ : array of shape (n_iter,)
         Half the squared norm plus the cost of all slacks, after every machine; it never rises.
@@ -217,8 +222,19 @@ class WitnessSVM(KernelMachine):
         self.solver = solver
         self.max_negatives = max_negatives
 
-    def _train(self, gram: Gram, offsets: Integers, setting: KernelSetting, backend: Backend) -> Machine:
-        return train_witnesses(gram, offsets, setting.C, self.max_iter, self.balance, backend)
+    def _untuned(self, gamma: float) -> MachineSetting:
+        return MachineSetting(gamma, self.C, self.kernel, self.balance)
+
+    def _rounds(self, gamma: float) -> Sequence[Callable[[MachineSetting], Iterable[MachineSetting]]]:
+        start = MachineSetting(gamma, COSTS[0], self.kernel, self.balance)
+        return [lambda _: weighted_settings(start), priced_settings]
+
+    def _keep_setting(self, setting: MachineSetting) -> None:
+        super()._keep_setting(setting)
+        self.balance_ = setting.balance
+
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
+        return train_witnesses(gram, arrangement.offsets, _costs(arrangement, setting), self.max_iter, backend)
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
         rows = thinned_rows(offsets, training.positive, self.max_negatives, training.generator)
@@ -233,26 +249,27 @@ class WitnessSVM(KernelMachine):
         self._fit_linear(instances, offsets, training, backend)
 
     def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
-        def train(C: float, chosen: Booleans | None = None) -> tuple[Floats, Machine]:
+        def train(setting: MachineSetting, chosen: Booleans | None = None) -> tuple[Floats, Machine]:
             arrangement = arrange(offsets, training.positive, chosen)
             candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
+            costs = _costs(arrangement, setting)
             return train_linear_witnesses(
-                instances[candidates],
-                arrangement.offsets,
-                instances[negatives],
-                C,
-                self.max_iter,
-                self.balance,
-                backend,
+                instances[candidates], arrangement.offsets, instances[negatives], costs, self.max_iter, backend
             )
 
-        def decide(C: float, test: Booleans) -> Floats:
-            weights, machine = train(C, ~test)
+        def decide(setting: MachineSetting, test: Booleans) -> Floats:
+            weights, machine = train(setting, ~test)
             rows, cuts = chosen_rows(offsets, test)
             return backend.bag_max(instances[rows] @ weights + machine.intercept, cuts)
 
-        self.C_ = training.choose(COSTS, self.C, decide)
-        weights, machine = train(self.C_)
-        self.gamma_ = 1.0
+        both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
+        setting = training.choose_in_rounds([lambda _: both, priced_settings], self._untuned(1.0), decide)
+        self._keep_setting(setting)
+        weights, machine = train(setting)
         self._keep_weights(weights)
         self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
+
+
+def _costs(arrangement: Arrangement, setting: MachineSetting) -> Floats:
+    n_positive = len(arrangement.offsets) - 1
+    return witness_costs(n_positive, arrangement.negative_counts, setting.C, setting.balance)

@@ -107,6 +107,7 @@ class Arrangement(NamedTuple):
 
     rows: Integers  # positions among all instances
     offsets: Integers  # (n_positive_bags + 1,); rows from offsets[-1] on are of negative bags
+    negative_counts: Floats  # (n_negative_rows,), how many instances each of those stands for
 
     @property
     def n_positive_rows(self) -> int:
@@ -114,13 +115,20 @@ class Arrangement(NamedTuple):
         return int(self.offsets[-1])
 
 
-def arrange(offsets: Integers, positive: Booleans, chosen: Booleans | None = None) -> Arrangement:
-    """Arrange the instances of the chosen bags, or of all; the order of bags within a class stays."""
+def arrange(
+    offsets: Integers, positive: Booleans, chosen: Booleans | None = None, counts: Floats | None = None
+) -> Arrangement:
+    """Arrange the instances of the chosen bags, or of all; the order of bags within a class stays.
+
+    ``counts``, one for every instance, says how many each stands for; None: one.
+    """
     chosen = np.ones_like(positive) if chosen is None else chosen
     positive_bags, negative_bags = np.flatnonzero(positive & chosen), np.flatnonzero(~positive & chosen)
     sizes = np.diff(offsets)[positive_bags]
-    rows = np.concatenate([rows_of(offsets, positive_bags), rows_of(offsets, negative_bags)])
-    return Arrangement(rows, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+    inside, outside = rows_of(offsets, positive_bags), rows_of(offsets, negative_bags)
+    negative_counts = np.ones(len(outside)) if counts is None else counts[outside]
+    cuts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Arrangement(np.concatenate([inside, outside]), cuts, negative_counts)
 
 
 def rows_of(offsets: Integers, bags: Integers) -> Integers:

@@ -84,13 +84,16 @@ def relabel(values: Floats, offsets: Integers, backend: Backend) -> Booleans:
 # -------------------------------------------------------------------------------- MI-SVM
 
 
-def witness_costs(n_positive: int, n_negative: int, C: float, balance: bool) -> Floats:
-    """Return the cost of slack, of witnesses first; balanced, all negative instances cost what all witnesses cost."""
-    each = C * n_positive / n_negative if balance else C
-    return np.concatenate([np.full(n_positive, C), np.full(n_negative, each)])
+def witness_costs(n_positive: int, negative_counts: Floats, C: float, balance: bool) -> Floats:
+    """Return the cost of slack, of witnesses first; balanced, all negative instances cost what all witnesses cost.
+
+    ``negative_counts`` says how many negative instances each row stands for, so that a sample costs what all do.
+    """
+    each = C * n_positive / negative_counts.sum() if balance else C
+    return np.concatenate([np.full(n_positive, C), each * negative_counts])
 
 
-def train_witnesses(gram: Gram, offsets: Integers, C: float, max_iter: int, balance: bool, backend: Backend) -> Machine:
+def train_witnesses(gram: Gram, offsets: Integers, costs: Floats, max_iter: int, backend: Backend) -> Machine:
     """Train MI-SVM: one witness speaks for a positive bag, at first the mean of its images under the kernel.
 
     Parameters
@@ -98,23 +101,23 @@ def train_witnesses(gram: Gram, offsets: Integers, C: float, max_iter: int, bala
     gram : Gram
         Of n_rows rows.
     offsets : (n_positive_bags + 1,)
-    C : float
+    costs : (n_positive_bags + n_negative_rows,)
+        As `witness_costs` returns them.
     max_iter : int
-    balance : bool
     backend : Backend
     """
     n_bags, n_inside, n_rows = len(offsets) - 1, int(offsets[-1]), len(gram)
-    by_witness, by_negative = np.split(witness_costs(n_bags, n_rows - n_inside, C, balance), [n_bags])
+    by_witness, by_negative = np.split(costs, [n_bags])
     means = bag_means(offsets, n_rows)
     gram = gram.with_mixtures(means)
     witnesses: Integers = np.arange(n_rows, n_rows + n_bags)
     met, objectives, reason = Assignments(witnesses), [], "iterations"
     for _ in range(max_iter):
-        costs, is_witness = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
-        costs[n_inside:n_rows], costs[witnesses], is_witness[witnesses] = by_negative, by_witness, True
-        dual, intercept = gram.solve(is_witness, costs)
+        placed, is_witness = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
+        placed[n_inside:n_rows], placed[witnesses], is_witness[witnesses] = by_negative, by_witness, True
+        dual, intercept = gram.solve(is_witness, placed)
         products = gram.products(dual)
-        objectives.append(svm_objective(float(dual @ products), products + intercept, is_witness, costs))
+        objectives.append(svm_objective(float(dual @ products), products + intercept, is_witness, placed))
         witnesses = first_maxima(products[:n_inside], offsets, backend)
         stop = met.stop_reason(witnesses)
         if stop is not None:
@@ -139,9 +142,8 @@ def train_linear_witnesses(
     candidates: Instances,
     offsets: Integers,
     negatives: Instances,
-    C: float,
+    costs: Floats,
     max_iter: int,
-    balance: bool,
     backend: Backend,
 ) -> tuple[Floats, Machine]:
     """Train linear MI-SVM with squared slacks and no Gram matrix; return the weights of f and the machine.
@@ -152,11 +154,10 @@ def train_linear_witnesses(
         The instances of positive bags.
     offsets : (n_positive_bags + 1,)
     negatives : (n_negatives, n_features)
-    C, max_iter, balance, backend
+    costs, max_iter, backend
         As in `train_witnesses`.
     """
     n_bags = len(offsets) - 1
-    costs = witness_costs(n_bags, negatives.shape[0], C, balance)
     is_witness = np.arange(len(costs)) < n_bags
     rows = _stack(bag_means(offsets, int(offsets[-1])) @ candidates, negatives)
     met, objectives, reason = Assignments(np.empty(0)), [], "iterations"

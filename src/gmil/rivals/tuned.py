@@ -13,14 +13,14 @@ from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.rivals.inner_folds import choose
 from gmil.rivals.scaled import BinaryClassifier
-from gmil.rivals.tuning import MOST_INSTANCES, check_groups, thinned_bags, tuning_folds
+from gmil.rivals.tuning import MOST_INSTANCES, Sample, all_of_bags, check_groups, sample_bags, tuning_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.arrays import Booleans, Floats, Integers
 
 Setting = TypeVar("Setting")
 
@@ -33,10 +33,9 @@ class Training(NamedTuple):
     folds: list[Booleans]  # which bags each inner fold tests; none where nothing is to be chosen
     generator: np.random.Generator
 
-    def few(self, instances: Instances, offsets: Integers) -> tuple[Instances, Integers]:
-        """Return the instances to compare settings on, and their offsets: all, or those that speak for many."""
-        rows = thinned_bags(offsets, MOST_INSTANCES, self.generator) if self.folds else None
-        return (instances, offsets) if rows is None else (instances[rows], np.searchsorted(rows, offsets))
+    def sample(self, offsets: Integers) -> Sample:
+        """Return the instances to compare settings on: all, or those that stand for many."""
+        return sample_bags(offsets, MOST_INSTANCES, self.generator) if self.folds else all_of_bags(offsets)
 
     def choose(
         self, settings: Iterable[Setting], untuned: Setting, decide: Callable[[Setting, Booleans], Floats]
@@ -45,9 +44,26 @@ class Training(NamedTuple):
 
         ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside.
         """
+        return self.choose_in_rounds([lambda _: settings], untuned, decide)
+
+    def choose_in_rounds(
+        self,
+        rounds: Sequence[Callable[[Setting], Iterable[Setting]]],
+        untuned: Setting,
+        decide: Callable[[Setting, Booleans], Floats],
+    ) -> Setting:
+        """Return the best setting where each round takes the best so far and returns settings to compare with it.
+
+        A few values of each parameter in turn are fewer settings than all combinations. That takes less time, and on a
+        hundred bags the best of many settings is the luckiest one.
+        """
         if not self.folds:
             return untuned
-        return choose(settings, self.positive.astype(np.int64), self.folds, decide)[0]
+        best: tuple[Setting, float] | None = None
+        for settings_after in rounds:
+            settings = settings_after(untuned if best is None else best[0])
+            best = choose(settings, self.positive.astype(np.int64), self.folds, decide, best)
+        return untuned if best is None else best[0]
 
 
 class TunedClassifier(BinaryClassifier):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,13 +14,15 @@ from gmil.rivals.inner_folds import inner_folds
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gmil.engine.arrays import Booleans, Integers
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 WIDTHS = (1.0, 0.3, 3.0)
 """Times the gamma that a method would take untuned, which comes first: of equally accurate settings the first wins."""
 
 COSTS = (10.0, 1.0, 100.0)
 """Values of C."""
+
+KERNELS = ("rbf", "linear")
 
 N_FOLDS = 5
 
@@ -34,6 +36,41 @@ class KernelSetting:
 
     gamma: float
     C: float
+
+
+@dataclass(frozen=True)
+class MachineSetting(KernelSetting):
+    """A width, a cost, a kernel, and whether all negative instances cost together what all positive bags cost."""
+
+    kernel: str = "rbf"
+    balance: bool = True
+
+
+Weighted = TypeVar("Weighted", bound=MachineSetting)
+
+
+def given_first(given: str, values: Iterable[str]) -> list[str]:
+    """Return a given value and then the others, so that it wins where accuracies are equal."""
+    return [given, *(value for value in values if value != given)]
+
+
+def weighted_settings(start: Weighted) -> list[Weighted]:
+    """Return both kernels, each with both weightings of slack; those of ``start`` come first.
+
+    >>> [(setting.kernel, setting.balance) for setting in weighted_settings(MachineSetting(1.0, 10.0))]
+    [('rbf', True), ('rbf', False), ('linear', True), ('linear', False)]
+    """
+    return [
+        replace(start, kernel=kernel, balance=balance)
+        for kernel in given_first(start.kernel, KERNELS)
+        for balance in (start.balance, not start.balance)
+    ]
+
+
+def priced_settings(start: Weighted, widths: Iterable[float] = WIDTHS) -> list[Weighted]:
+    """Return every width, as a multiple of that of ``start``, with every cost; a linear kernel has no width."""
+    priced = kernel_settings(start.gamma, start.kernel, widths)
+    return [replace(start, gamma=setting.gamma, C=setting.C) for setting in priced]
 
 
 def kernel_settings(
@@ -87,3 +124,37 @@ def thinned_bags(offsets: Integers, most: int, generator: np.random.Generator) -
         np.sort(generator.choice(size, largest, replace=False)) if size > largest else np.arange(size) for size in sizes
     ]
     return np.concatenate([start + rows for start, rows in zip(offsets[:-1], kept, strict=True)])
+
+
+class Sample(NamedTuple):
+    """The instances that settings are compared on: all, or some of every bag that stand for all of it."""
+
+    rows: Integers | None  # None: all
+    offsets: Integers  # (n_bags + 1,)
+    counts: Floats  # (n_rows,), how many instances of its bag each one stands for
+
+    def of(self, instances: Instances) -> Instances:
+        """Return the rows of the sample."""
+        return instances if self.rows is None else instances[self.rows]
+
+
+def all_of_bags(offsets: Integers) -> Sample:
+    """Return the sample of all instances."""
+    return Sample(None, offsets, np.ones(int(offsets[-1])))
+
+
+def sample_bags(offsets: Integers, most: int, generator: np.random.Generator) -> Sample:
+    """Return the instances that `thinned_bags` draws.
+
+    A method that prices single negative instances must count them as often as they stand for others: with all at one
+    price, a bag of a thousand negative instances would weigh like one of twenty, and so would its errors.
+
+    >>> sample_bags(np.array([0, 1, 7]), 4, np.random.default_rng(0)).counts
+    array([1., 2., 2., 2.])
+    """
+    rows = thinned_bags(offsets, most, generator)
+    if rows is None:
+        return all_of_bags(offsets)
+    cuts = np.searchsorted(rows, offsets)
+    kept = np.diff(cuts)
+    return Sample(rows, cuts, np.repeat(np.diff(offsets) / kept, kept))
