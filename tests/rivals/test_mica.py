@@ -14,7 +14,7 @@ import gmil
 from gmil import MICA, Bags, BagValidationError, GmilError
 from gmil.engine import resolve
 from gmil.rivals import mica, mica_training
-from gmil.rivals.mica_training import best_threshold, plane_objective, solve_plane, train_mica
+from gmil.rivals.mica_training import best_threshold, plane_objective, slack_costs, solve_plane, train_mica
 from gmil.rivals.svm_kernels import hinge
 
 BACKEND = resolve("auto", 1)
@@ -72,39 +72,51 @@ def test_features_without_a_part_in_it_have_no_weight():
 @given(
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+    st.booleans(),
 )
-def test_no_threshold_is_better(positive, negative):
+def test_no_threshold_is_better(positive, negative, balance):
     positive, negative = np.array(positive), np.array(negative)
+    costs = slack_costs(7.0, len(positive), np.ones(len(negative)), balance)
 
     def cost(threshold):
-        return hinge(positive - threshold).mean() + hinge(threshold - negative).mean()
+        return costs.point * hinge(positive - threshold).sum() + costs.negatives @ hinge(threshold - negative)
 
-    found = best_threshold(positive, negative, 7.0)
+    found = best_threshold(positive, negative, costs)
     bends = np.concatenate([positive - 1, negative + 1])
     assert cost(found) <= min(cost(bend) for bend in bends) + 1e-9
 
 
 @few
-@given(arranged())
-def test_left_out_negatives_change_nothing(case):
+@given(arranged(), st.booleans())
+def test_left_out_negatives_change_nothing(case, balance):
     X, offsets = case
     points, negatives = X[: offsets[-1]], np.repeat(X[offsets[-1] :], 3, axis=0)
-    whole = solve_plane(points, negatives, 10.0, np.arange(len(negatives)))
+    costs = slack_costs(10.0, len(points), np.ones(len(negatives)), balance)
+    whole = solve_plane(points, negatives, costs, np.arange(len(negatives)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mica_training, "_FIRST_ROWS", 1)
-        grown = solve_plane(points, negatives, 10.0, np.array([0]))
-    costs = [plane_objective(w, t, points @ w, negatives @ w, 10.0) for w, t, _ in (whole, grown)]
-    assert_allclose(costs[1], costs[0], rtol=1e-5)
+        grown = solve_plane(points, negatives, costs, np.array([0]))
+    found = [plane_objective(w, t, points @ w, negatives @ w, costs) for w, t, _ in (whole, grown)]
+    assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+def test_costs_of_a_sample_are_those_of_all():
+    for balance in (True, False):
+        thinned, whole = (slack_costs(6.0, 3, np.array(c), balance) for c in ([1.0, 3.0], [1.0, 1.0, 1.0, 1.0]))
+        assert thinned.point == whole.point == 2.0
+        assert_allclose(thinned.negatives, [whole.negatives[0], 3 * whole.negatives[0]])
+    assert whole.negatives[0] == whole.point
 
 
 @few
-@given(arranged(), st.sampled_from([1.0, 10.0, 1000.0]))
-def test_the_objective_never_rises(case, nu):
+@given(arranged(), st.sampled_from([1.0, 10.0, 1000.0]), st.booleans())
+def test_the_objective_never_rises(case, nu, balance):
     X, offsets = case
-    plane = train_mica(X, offsets, nu, 20, 0.0, BACKEND)
+    costs = slack_costs(nu, len(offsets) - 1, np.ones(len(X) - offsets[-1]), balance)
+    plane = train_mica(X, offsets, costs, 20, 0.0, BACKEND)
     assert (np.diff(plane.objectives) <= 1e-6 * (1 + plane.objectives[:-1])).all()
     assert plane.stop_reason in {"converged", "iterations"}
-    sparse = train_mica(sp.csr_array(X), offsets, nu, 20, 0.0, BACKEND)
+    sparse = train_mica(sp.csr_array(X), offsets, costs, 20, 0.0, BACKEND)
     assert_allclose(sparse.objectives[0], plane.objectives[0], rtol=1e-6)
 
 
@@ -140,7 +152,7 @@ def test_tuning_leaves_bags_out(gaussian_bags, monkeypatch):
     real = mica.train_mica
     monkeypatch.setattr(mica, "train_mica", lambda X, *rest: trained_on.append(len(X)) or real(X, *rest))
     model = MICA(tune=True, random_state=0).fit(bags, y, groups=np.arange(20) // 2)
-    assert len(trained_on) == 4 * 5 + 1
+    assert len(trained_on) == (4 + 3) * 5 + 1
     assert max(trained_on[:-1]) < trained_on[-1] == bags.n_instances
     assert model.nu_ in mica.NUS
 

@@ -68,7 +68,7 @@ class AnnealedSVM(KernelMachine):
         Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
         ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
         "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
-        the choice: large bags are thinned, and with "witness" what is left of a negative one costs what all of it would.
+        the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,17 +13,29 @@ from gmil.engine.reference import dense_rows
 from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.rivals.kernel_machine import InstanceFunction
-from gmil.rivals.mica_training import Plane, train_mica
+from gmil.rivals.mica_training import Plane, slack_costs, train_mica
 from gmil.rivals.svm_kernels import arrange, as_double, chosen_rows, kernel_columns
+from gmil.rivals.tuning import KERNELS, given_first
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.rivals.svm_kernels import Arrangement
     from gmil.rivals.tuned import Training
 
-NUS = (1.0, 10.0, 100.0, 1000.0)
-"""What ``tune=True`` chooses nu from."""
+NUS = (100.0, 10.0, 1.0, 1000.0)
+"""What ``tune=True`` chooses nu from; of equally accurate settings the first wins."""
+
+
+@dataclass(frozen=True)
+class MICASetting:
+    """What slack costs, the space that the plane lies in, and how slack is weighted."""
+
+    nu: float
+    kernel: str
+    balance: bool
 
 
 @register(method="mica")
@@ -37,12 +50,15 @@ class MICA(InstanceFunction):
     Parameters
     ----------
     nu : float, default=100.0
-        What the mean slack of a class costs, next to the 1-norm of the weights.
+        What the mean slack of positive bags costs, next to the 1-norm of the weights.
     kernel : {"linear", "rbf"}, default="linear"
         "rbf": the plane lies in the space of kernel values exp(-gamma d^2) between an instance and a basis of training
         instances, a reduced kernel.
     gamma : float or "median", default="median"
         "median" is one over the median squared distance between training instances.
+    balance : bool, default=True
+        The mean slack of negative instances costs nu as well, so that both classes weigh alike; False: slack of a
+        negative instance costs what that of a positive bag does, nu over the number of positive bags.
     n_basis : int, default=200
         Training instances drawn as the basis of the RBF kernel, all where there are fewer.
     max_iter : int, default=30
@@ -53,8 +69,9 @@ class MICA(InstanceFunction):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`; the 1-norm needs features of one
         scale.
     tune : bool, default=False
-        Choose nu from 1, 10, 100, 1000 by accuracy on five folds of the training bags. Of more than 2000 instances,
-        2000 speak for all in the choice: large bags are thinned.
+        Choose by accuracy on five folds of the training bags: first both kernels, each with and without ``balance``
+        (those given win ties), with nu = 100; then nu from 1, 10, 100, 1000. Of more than 2000 instances, 2000 stand
+        for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it would.
     pos_label : label or None, default=None
         The positive class; None is ``classes_[1]``.
     n_jobs : int or None, default=None
@@ -73,9 +90,11 @@ class MICA(InstanceFunction):
     n_weights_ : int
         Weights that are not zero.
     gamma_, nu_ : float
+    kernel_ : str
+    balance_ : bool
         The values in use.
     objectives_ : array of shape (n_iter,)
-        The 1-norm of the weights plus nu times the mean slacks, after every program; it never rises.
+        The 1-norm of the weights plus the cost of all slacks, after every program; it never rises.
     stop_reason_ : {"converged", "iterations"}
         Why training ended: the objective or the points of the bags stayed, or ``max_iter`` was reached.
     n_iter_ : int
@@ -108,6 +127,7 @@ class MICA(InstanceFunction):
         "nu": [ABOVE_ZERO],
         "kernel": [StrOptions({"linear", "rbf"})],
         "gamma": KERNEL_WIDTH,
+        "balance": ["boolean"],
         "n_basis": [AT_LEAST_ONE],
         "max_iter": [AT_LEAST_ONE],
         "tol": [NOT_NEGATIVE],
@@ -119,6 +139,7 @@ class MICA(InstanceFunction):
         *,
         kernel: str = "linear",
         gamma: float | str = "median",
+        balance: bool = True,
         n_basis: int = 200,
         max_iter: int = 30,
         tol: float = 1e-4,
@@ -131,6 +152,7 @@ class MICA(InstanceFunction):
         self.nu = nu
         self.kernel = kernel
         self.gamma = gamma
+        self.balance = balance
         self.n_basis = n_basis
         self.max_iter = max_iter
         self.tol = tol
@@ -143,37 +165,59 @@ class MICA(InstanceFunction):
     def _fit_tuned(self, training: Training, backend: Backend) -> None:
         offsets, positive = training.bags.offsets, training.positive
         instances = as_double(self._fit_scaled(training.bags))
-        features, basis = self._features(instances, backend, training.generator)
-        few, cuts = training.few(features, offsets)
+        spaces = _Spaces(self, instances, backend, training.generator)
+        sample = training.sample(offsets)
 
-        def decide(nu: float, test: Booleans) -> Floats:
-            plane = self._train(few, arrange(cuts, positive, ~test), nu, backend)
-            rows, test_cuts = chosen_rows(cuts, test)
-            return backend.bag_max(np.asarray(few[rows] @ plane.weights) - plane.threshold, test_cuts)
+        def decide(setting: MICASetting, test: Booleans) -> Floats:
+            features = spaces.features(setting.kernel, sample.rows)
+            arrangement = arrange(sample.offsets, positive, ~test, sample.counts)
+            plane = self._train(features, arrangement, setting, backend)
+            rows, cuts = chosen_rows(sample.offsets, test)
+            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
 
-        self.nu_ = training.choose(NUS, self.nu, decide)
-        self._keep_plane(self._train(features, arrange(offsets, positive), self.nu_, backend), basis, instances)
+        untuned = MICASetting(self.nu, self.kernel, self.balance)
+        setting = training.choose_in_rounds(self._rounds(), untuned, decide)
+        self.nu_, self.kernel_, self.balance_ = setting.nu, setting.kernel, setting.balance
+        self.gamma_ = 1.0 if setting.kernel == "linear" else spaces.gamma
+        plane = self._train(spaces.features(setting.kernel), arrange(offsets, positive), setting, backend)
+        self._keep_plane(plane, instances, spaces)
 
-    def _train(self, features: Instances, arrangement: Arrangement, nu: float, backend: Backend) -> Plane:
-        return train_mica(features[arrangement.rows], arrangement.offsets, nu, self.max_iter, self.tol, backend)
+    def _rounds(self) -> Sequence[Callable[[MICASetting], Iterable[MICASetting]]]:
+        weighted = [
+            MICASetting(NUS[0], kernel, balance)
+            for kernel in given_first(self.kernel, KERNELS)
+            for balance in (self.balance, not self.balance)
+        ]
+        return [lambda _: weighted, lambda best: [replace(best, nu=nu) for nu in NUS]]
 
-    def _features(
-        self, instances: Instances, backend: Backend, generator: np.random.Generator
-    ) -> tuple[Instances, Integers]:
-        """Return the features that the plane lies in, and the instances of the basis."""
-        if self.kernel == "linear":
-            self.gamma_ = 1.0
-            return instances, np.empty(0, dtype=np.int64)
-        n_instances = instances.shape[0]
-        basis = np.sort(generator.choice(n_instances, min(self.n_basis, n_instances), replace=False))
-        self.gamma_ = kernel_width(self.gamma, instances, backend, generator)
-        kernel = InstanceKernel("rbf", self.gamma_)
-        return kernel_columns(instances, dense_rows(instances, basis), kernel, backend), basis
+    def _train(self, features: Instances, arrangement: Arrangement, setting: MICASetting, backend: Backend) -> Plane:
+        n_points = len(arrangement.offsets) - 1
+        costs = slack_costs(setting.nu, n_points, arrangement.negative_counts, setting.balance)
+        return train_mica(features[arrangement.rows], arrangement.offsets, costs, self.max_iter, self.tol, backend)
 
-    def _keep_plane(self, plane: Plane, basis: Integers, instances: Instances) -> None:
+    def _keep_plane(self, plane: Plane, instances: Instances, spaces: _Spaces) -> None:
         self.n_weights_ = int(np.count_nonzero(plane.weights))
-        if self.kernel == "linear":
+        if self.kernel_ == "linear":
             self._keep_weights(plane.weights)
         else:
-            self._keep_support(plane.weights, instances[basis])
+            self._keep_support(plane.weights, instances[spaces.basis])
         self._keep_course(-plane.threshold, plane.objectives, plane.stop_reason)
+
+
+class _Spaces:
+    """The features of training instances under each kernel, made when they are asked for."""
+
+    def __init__(self, method: MICA, instances: Instances, backend: Backend, generator: np.random.Generator) -> None:
+        self.method, self.instances, self.backend = method, instances, backend
+        self.made: dict[str, Instances] = {"linear": instances}
+        if method.kernel == "rbf" or method.tune:
+            n_instances = instances.shape[0]
+            self.basis = np.sort(generator.choice(n_instances, min(method.n_basis, n_instances), replace=False))
+            self.gamma = kernel_width(method.gamma, instances, backend, generator)
+
+    def features(self, kernel: str, rows: Integers | None = None) -> Instances:
+        """Return the features of some instances, or of all."""
+        if kernel not in self.made:
+            basis = dense_rows(self.instances, self.basis)
+            self.made[kernel] = kernel_columns(self.instances, basis, InstanceKernel("rbf", self.gamma), self.backend)
+        return self.made[kernel] if rows is None else self.made[kernel][rows]

@@ -35,15 +35,33 @@ class Plane(NamedTuple):
     stop_reason: str
 
 
-def train_mica(X: Instances, offsets: Integers, nu: float, max_iter: int, tol: float, backend: Backend) -> Plane:
+class SlackCosts(NamedTuple):
+    """What a unit of slack costs, next to the 1-norm of the weights."""
+
+    point: float  # of the point of a positive bag
+    negatives: Floats  # (n_negatives,), of every negative instance
+
+
+def slack_costs(nu: float, n_points: int, negative_counts: Floats, balance: bool) -> SlackCosts:
+    """Return costs under which the mean slack of positive bags costs nu.
+
+    Balanced, that of negative instances costs as much; else each of them costs as much as a bag. ``negative_counts``
+    says how many negative instances each row stands for, so that a sample costs what all do.
+    """
+    point = nu / n_points
+    return SlackCosts(point, (nu / negative_counts.sum() if balance else point) * negative_counts)
+
+
+def train_mica(
+    X: Instances, offsets: Integers, costs: SlackCosts, max_iter: int, tol: float, backend: Backend
+) -> Plane:
     """Train MICA from the means of positive bags; neither step can raise the objective.
 
     Parameters
     ----------
     X : (n_rows, n_features)
     offsets : (n_positive_bags + 1,)
-    nu : float
-        What the mean slack of a class costs, next to the 1-norm of the weights.
+    costs : SlackCosts
     max_iter : int
     tol : float
         Training ends where the objective falls by less than this share.
@@ -55,15 +73,15 @@ def train_mica(X: Instances, offsets: Integers, nu: float, max_iter: int, tol: f
     objectives: list[float] = []
     reason = "iterations"
     for _ in range(max_iter):
-        weights, threshold, active = solve_plane(mixture @ inside, negatives, nu, active)
+        weights, threshold, active = solve_plane(mixture @ inside, negatives, costs, active)
         scores, negative_scores = np.asarray(inside @ weights), np.asarray(negatives @ weights)
         chosen = mixture @ scores
-        objectives.append(plane_objective(weights, threshold, chosen, negative_scores, nu))
+        objectives.append(plane_objective(weights, threshold, chosen, negative_scores, costs))
         if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2]):
             reason = "converged"
             break
         best = first_maxima(scores, offsets, backend)
-        moved = best_threshold(scores[best], negative_scores, nu)
+        moved = best_threshold(scores[best], negative_scores, costs)
         fails = chosen - moved < 1
         if not (fails & (scores[best] > chosen)).any():
             reason = "converged"
@@ -72,13 +90,17 @@ def train_mica(X: Instances, offsets: Integers, nu: float, max_iter: int, tol: f
     return Plane(weights, threshold, np.array(objectives), reason)
 
 
-def plane_objective(weights: Floats, threshold: float, chosen: Floats, negative_scores: Floats, nu: float) -> float:
-    """Return the 1-norm of the weights plus nu times the mean slacks of points of positive bags and of negatives."""
-    slacks = hinge(chosen - threshold).mean() + hinge(threshold - negative_scores).mean()
-    return float(np.abs(weights).sum() + nu * slacks)
+def plane_objective(
+    weights: Floats, threshold: float, chosen: Floats, negative_scores: Floats, costs: SlackCosts
+) -> float:
+    """Return the 1-norm of the weights plus the cost of the slacks of points of positive bags and of negatives."""
+    by_points = costs.point * hinge(chosen - threshold).sum()
+    return float(np.abs(weights).sum() + by_points + costs.negatives @ hinge(threshold - negative_scores))
 
 
-def solve_plane(points: Any, negatives: Instances, nu: float, active: Integers) -> tuple[Floats, float, Integers]:
+def solve_plane(
+    points: Any, negatives: Instances, costs: SlackCosts, active: Integers
+) -> tuple[Floats, float, Integers]:
     """Solve for the plane between given points of positive bags and all negatives.
 
     The program is solved with the ``active`` negatives; those outside that the plane violates join them, until there is
@@ -87,7 +109,7 @@ def solve_plane(points: Any, negatives: Instances, nu: float, active: Integers) 
     """
     n_negatives = negatives.shape[0]
     while True:
-        weights, threshold = _solve_program(points, negatives[active], nu, n_negatives)
+        weights, threshold = _solve_program(points, negatives[active], costs.point, costs.negatives[active])
         margins = threshold - np.asarray(negatives @ weights)
         violated = np.setdiff1d(np.flatnonzero(margins < 1 - _TOLERANCE), active)
         if len(violated) == 0:
@@ -96,7 +118,7 @@ def solve_plane(points: Any, negatives: Instances, nu: float, active: Integers) 
         active = np.concatenate([active, worst])
 
 
-def _solve_program(points: Any, negatives: Any, nu: float, n_negatives: int) -> tuple[Floats, float]:
+def _solve_program(points: Any, negatives: Any, by_point: float, by_negative: Floats) -> tuple[Floats, float]:
     """Solve one linear program; weights and threshold are the prices of its dual, which is several times faster.
 
     The dual has a share for every row, at most what its slack costs. The shares of both sides sum to the same, their
@@ -106,7 +128,7 @@ def _solve_program(points: Any, negatives: Any, nu: float, n_negatives: int) -> 
     n_rows = n_points + negatives.shape[0]
     differences = sp.csc_array(sp.vstack([sp.csr_array(points), -sp.csr_array(negatives)]).T)
     sides = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])
-    most = np.concatenate([np.full(n_points, nu / n_points), np.full(n_rows - n_points, nu / n_negatives)])
+    most = np.concatenate([np.full(n_points, by_point), by_negative])
     found = linprog(
         -np.ones(n_rows),
         A_ub=sp.vstack([differences, -differences]),
@@ -125,21 +147,16 @@ def _solve_program(points: Any, negatives: Any, nu: float, n_negatives: int) -> 
     return below - above, float(found.eqlin.marginals[0])
 
 
-def best_threshold(positive_scores: Floats, negative_scores: Floats, nu: float) -> float:
+def best_threshold(positive_scores: Floats, negative_scores: Floats, costs: SlackCosts) -> float:
     """Return the threshold with the least cost of slacks for given scores; the middle of several.
 
     The cost is convex and bends where a slack vanishes: at a positive score less one, and at a negative score plus one.
     """
     bends = np.concatenate([positive_scores - 1, negative_scores + 1])
-    rises = np.concatenate(
-        [
-            np.full(len(positive_scores), nu / len(positive_scores)),
-            np.full(len(negative_scores), nu / len(negative_scores)),
-        ]
-    )
+    rises = np.concatenate([np.full(len(positive_scores), costs.point), costs.negatives])
     order = np.argsort(bends, kind="stable")
-    slopes = -nu + np.cumsum(rises[order])  # to the right of every bend
-    level = np.abs(slopes) <= 1e-12 * nu
+    slopes = np.cumsum(rises[order]) - costs.negatives.sum()  # to the right of every bend
+    level = np.abs(slopes) <= 1e-12 * rises.sum()
     if level.any():
         first = int(level.argmax())
         return float(bends[order[first : first + 2]].mean())
