@@ -47,8 +47,12 @@ def test_a_missing_value_is_named_by_its_place_among_all_bags():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"repeats": 0}, "repeats must be at least 1, got 0"),
-        ({"random_state": -1}, "random_state must be from 0 to 4294967295, got -1"),
+        ({"repeats": 0}, "repeats must be a whole number and at least 1, got 0"),
+        ({"repeats": 1.5}, r"repeats must be a whole number and at least 1, got 1\.5"),
+        ({"random_state": -1}, "random_state must be a whole number from 0 to 4294967295, got -1"),
+        ({"random_state": 0.5}, r"random_state must be a whole number from 0 to 4294967295, got 0\.5"),
+        ({"random_state": 2**32 - 1, "repeats": 2}, "from 0 to 4294967294, got 4294967295"),  # the second has the next
+        ({"cv": iter([])}, "cv must hold splits, but this list_iterator is empty. A generator can be used once"),
         ({"groups": [0] * 10 + [1] * 10}, "cv=4 is too many folds: the bags are of 2 groups"),
         ({"groups": [0] * 20}, "cv=4 is too many folds: the bags are of 1 groups"),
     ],
@@ -56,7 +60,25 @@ def test_a_missing_value_is_named_by_its_place_among_all_bags():
 def test_numbers_and_groups_that_make_no_folds(arguments, message):
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     with pytest.raises(BagValidationError, match=message):
-        cross_validate(GMIL(5), bags, y, cv=4, **arguments)
+        cross_validate(GMIL(5), bags, y, **{"cv": 4, **arguments})
+
+
+def test_without_a_seed_one_is_drawn_and_told(data):
+    bags, y = data
+    for model in (GMIL(5), GMIL(5, rule="vote")):  # all folds at once, and fold by fold
+        one, two = (cross_validate(model, bags, y, cv=4, random_state=None) for _ in range(2))
+        assert one.random_state != two.random_state
+        assert cross_validate(model, bags, y, cv=4, random_state=one.random_state) == one
+        assert cross_validate(model, bags, y, cv=4).random_state == 0
+
+
+def test_a_generator_of_splits_serves_every_repeat(data):
+    bags, y = data
+    splits = list(StratifiedKFold(4).split(bags.sizes, y))
+    found = cross_validate(GMIL(5), bags, y, cv=(split for split in splits), repeats=2)
+    assert found == cross_validate(GMIL(5), bags, y, cv=splits, repeats=2)
+    assert np.array_equal(*found.folds)
+    assert found.accuracy() != cross_validate(GMIL(5), bags, y, cv=splits).accuracy()  # other seeds of the estimator
 
 
 def test_many_classes_of_whole_numbers_are_no_matter_for_a_warning(recwarn):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CVResult:
     """Out-of-fold predictions of repeated cross-validation, and measures of them.
 
     Arrays begin with the axes (n_settings, n_repeats); without ``param_grid`` there is one setting. Measures
-    return one number per setting, and a plain number where there is one setting only.
+    return one number per setting, and a plain number where there is one setting only. Two results are equal where
+    everything but the seconds is.
 
     Attributes
     ----------
@@ -43,6 +44,8 @@ class CVResult:
         The positive class of two.
     groups : array of shape (n_bags,) or None
         Which bags belong together.
+    random_state : int or None
+        The seed of folds and estimators; the one that was drawn where none was given.
     """
 
     y: NDArray[Any]
@@ -54,6 +57,15 @@ class CVResult:
     params: list[dict[str, Any]] = field(default_factory=lambda: [{}])
     positive_label: Any = None
     groups: NDArray[Any] | None = None
+    random_state: int | None = None
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, and arrays can change
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CVResult):
+            return NotImplemented
+        names = (f.name for f in fields(self) if f.name not in ("fit_seconds", "predict_seconds"))
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __repr__(self) -> str:
         """Return a line with what was asked and the accuracy: the arrays would fill pages."""
@@ -76,6 +88,8 @@ class CVResult:
     def one_vs_rest(self, label: Any) -> CVResult:
         """Return the result of one class against all others, or of one label of several: classes True and False.
 
+        Labels are those that were predicted, whatever the scale of the decisions, which only rank the bags.
+
         Parameters
         ----------
         label : label
@@ -88,8 +102,11 @@ class CVResult:
             raise ValueError(msg)
         column = int(found[0])
         decisions = self.decisions[..., column] if self.decisions.ndim == 4 else self.decisions * self._sign_of(label)
-        y = self.y[:, column] > 0 if self.y.ndim == 2 else self.y == label
-        return replace(self, y=y, predictions=decisions > 0, decisions=decisions, positive_label=True)
+        if self.y.ndim == 2:
+            y, predictions = self.y[:, column] > 0, self.predictions[..., column] > 0
+        else:
+            y, predictions = self.y == label, self.predictions == label
+        return replace(self, y=y, predictions=predictions, decisions=decisions, positive_label=True)
 
     def _sign_of(self, label: Any) -> float:
         """Return what makes decisions about the second of two classes decisions about ``label``: 1, or -1."""
@@ -105,18 +122,21 @@ class CVResult:
         return _plain(self.fold_accuracies().mean(axis=(1, 2)))
 
     def accuracy_std(self) -> Any:
-        """Return the deviation over repeats of the mean over folds."""
-        return _plain(self.fold_accuracies().mean(axis=2).std(axis=1))
+        """Return the standard deviation over repeats, by n - 1, of the mean over folds; NaN for one repeat."""
+        by_repeat = self.fold_accuracies().mean(axis=2)
+        several = by_repeat.shape[1] > 1
+        return _plain(by_repeat.std(axis=1, ddof=1) if several else np.full(len(by_repeat), np.nan))
 
     def accuracy_interval(self, level: float = 0.95, n_resamples: int = 2000, random_state: int = 0) -> Any:
         """Return the interval of the accuracy by bootstrap, (low, high) for every setting.
 
-        Drawn are bags or, where bags belong together, whole groups: bags of one patient err together.
+        Drawn are bags or, where bags belong together, whole groups: bags of one patient err together. Where fewer than
+        five of them are wrong, or right, the interval holds Wilson's, too: a bootstrap without errors has no width.
 
         Parameters
         ----------
         level : float
-            The share of resamples inside.
+            How often such intervals hold the accuracy that more bags of the kind would show.
         n_resamples : int
             How often they are drawn again.
         random_state : int
@@ -124,9 +144,12 @@ class CVResult:
         """
         rates = self.correct.mean(axis=1)  # (n_settings, n_bags)
         found = [
-            metrics.bootstrap_interval(r, self.groups, level=level, n_resamples=n_resamples, random_state=random_state)
+            metrics.mean_interval(r, self.groups, level=level, n_resamples=n_resamples, random_state=random_state)
             for r in rates
         ]
+        # Folds of unequal size weigh bags unequally: the mean over folds may lie beside that over bags.
+        means = np.atleast_1d(self.accuracy())
+        found = [(min(low, mean), max(high, mean)) for (low, high), mean in zip(found, means.tolist(), strict=True)]
         return found[0] if len(found) == 1 else np.array(found)
 
     def balanced_accuracy(self) -> Any:
@@ -204,6 +227,18 @@ class CVResult:
 
 def _share(hits: NDArray[Any]) -> float:
     return float(hits.mean()) if len(hits) else float("nan")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two values are equal, arrays element by element; a number that is none equals another such."""
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        a, b = np.asarray(one), np.asarray(other)
+        return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
 
 
 def _plain(values: Floats) -> Any:

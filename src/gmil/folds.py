@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,17 @@ def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
     if (folds < 0).any():
         _refuse_splitter("never", int((folds < 0).argmax()))
     return folds
+
+
+def reusable_splits(cv: Any) -> Any:
+    """Return ``cv`` so that every repeat can ask it again: a generator of splits gives them once only."""
+    if isinstance(cv, (int, np.integer)) or hasattr(cv, "split"):
+        return cv
+    splitter = check_cv(cv)
+    if splitter.get_n_splits() == 0:
+        msg = f"cv must hold splits, but this {type(cv).__name__} is empty. A generator can be used once: pass a list."
+        raise BagValidationError(msg)
+    return splitter
 
 
 def stratified_folds(y: NDArray[Any], n_folds: int, seed: int) -> Integers:
@@ -189,3 +201,12 @@ def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
     True
     """
     return int(np.random.SeedSequence(random_state + repeat, spawn_key=(0, fold)).generate_state(1)[0]) >> 1
+
+
+def check_seed(random_state: Any, n_seeds: int = 1) -> int:
+    """Return the first of ``n_seeds`` seeds that follow one another, or refuse it."""
+    most = (1 << 32) - n_seeds
+    if not isinstance(random_state, Integral) or not 0 <= random_state <= most:
+        msg = f"random_state must be a whole number from 0 to {most}, got {random_state!r}."
+        raise BagValidationError(msg)
+    return int(random_state)

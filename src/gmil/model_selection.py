@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from gmil.errors import BagValidationError
 from gmil.finite import refuse_non_finite
 from gmil.fold_by_fold import fold_by_fold
 from gmil.folds import (
+    check_seed,
     estimator_seed,
     fold_numbers,
     is_indicator,
     last_step,
+    reusable_splits,
     strata,
     takes_groups,
     training_folds_are_complete,
@@ -51,7 +54,7 @@ def cross_validate(
     repeats: int = 1,
     groups: Any = None,
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
-    random_state: int = 0,
+    random_state: int | None = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CVResult:
@@ -67,7 +70,8 @@ def cross_validate(
         others on one clustering.
     cv : int, splitter or iterable, default=10
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
-        seeded by ``random_state + repeat``. A splitter must test every bag exactly once.
+        seeded by ``random_state + repeat``. A splitter must test every bag exactly once; the splits of an iterable
+        serve every repeat.
     repeats : int, default=1
         How often to repeat, with other folds and other seeds. Repeat r is what ``random_state + r`` gives alone.
     groups : array of shape (n_bags,), optional
@@ -75,8 +79,9 @@ def cross_validate(
         of its training bags, and so keeps them together where it chooses something.
     param_grid : dict or list of dicts, optional
         Parameters and their values; every combination is a setting, on the same folds and seeds.
-    random_state : int, default=0
-        The seed of folds and, together with the number of the fold, of the estimator.
+    random_state : int or None, default=0
+        The seed of folds and, together with the number of the fold, of the estimator. None draws one, which the
+        result tells.
     n_jobs : int, optional
         Processes over folds.
     progress : callable, optional
@@ -96,7 +101,8 @@ def cross_validate(
     >>> 0.5 < result.accuracy() < 1
     True
     """
-    _refuse_numbers(repeats, random_state)
+    random_state = _check_numbers(repeats, random_state)
+    cv = reusable_splits(cv)
     if isinstance(bags, LazyBags):
         bags = check_lazy_bags(bags)
     else:
@@ -119,18 +125,19 @@ def cross_validate(
         decide = _shared_decisions
     else:
         found = fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
-        return replace(found, groups=groups)
+        return replace(found, groups=groups, random_state=random_state)
     found = _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
-    return replace(found, groups=groups)
+    return replace(found, groups=groups, random_state=random_state)
 
 
-def _refuse_numbers(repeats: int, random_state: int) -> None:
-    if repeats < 1:
-        msg = f"repeats must be at least 1, got {repeats}."
+def _check_numbers(repeats: int, random_state: int | None) -> int:
+    """Return the seed, drawn where there is none; every repeat has the next one."""
+    if not isinstance(repeats, Integral) or repeats < 1:
+        msg = f"repeats must be a whole number and at least 1, got {repeats!r}."
         raise BagValidationError(msg)
-    if not 0 <= random_state < 1 << 32:
-        msg = f"random_state must be from 0 to {(1 << 32) - 1}, got {random_state}."
-        raise BagValidationError(msg)
+    if random_state is None:
+        return int(np.random.default_rng().integers(1 << 31))
+    return check_seed(random_state, n_seeds=int(repeats))
 
 
 def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any]) -> Any:

@@ -19,6 +19,7 @@ def test_the_interval_is_the_bootstrap_over_bags_of_the_mean_over_repeats():
     assert accuracy_interval(correct) == accuracy_interval(np.repeat(correct, 3, axis=0))  # copies are no news
     low, high = accuracy_interval(correct)
     assert low < correct.mean() < high
+    assert accuracy_interval(np.ones((5, 40))) == metrics.wilson_interval(1.0, 40)
 
 
 def test_the_corrected_test_by_hand():

@@ -135,7 +135,7 @@ def measures(result: CVResult) -> dict[str, Any]:
     auc = result.auc()
     return {
         "accuracy_mean": result.accuracy(),
-        "accuracy_std": result.accuracy_std(),
+        "accuracy_std": result.accuracy_std() if len(result.folds) > 1 else None,
         "accuracy_interval": list(result.accuracy_interval()),
         "auc_mean": None if auc != auc else auc,
         "auc_folds_dropped": result.auc_folds_dropped(),

@@ -160,7 +160,7 @@ def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -
         cell |= {
             "accuracy": found.accuracy(),
             "interval": list(replace(found, groups=groups).accuracy_interval()),
-            "spread": found.accuracy_std(),
+            "spread": found.accuracy_std() if len(found.folds) > 1 else None,
             "repeats": len(found.folds),
             "auc": found.auc(),
             "balanced_accuracy": found.balanced_accuracy(),

@@ -28,7 +28,7 @@ FEWEST_DATASETS = 12
 
 
 def accuracy_interval(correct: Booleans, *, level: float = 0.95, random_state: int = 0) -> tuple[float, float]:
-    """Return the interval of an accuracy by bootstrap over bags.
+    """Return the interval of an accuracy by bootstrap over bags, see `gmil.CVResult.accuracy_interval`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def accuracy_interval(correct: Booleans, *, level: float = 0.95, random_state: i
     random_state : int, default=0
     """
     rates = np.asarray(correct, dtype=np.float64).mean(axis=0)
-    return metrics.bootstrap_interval(rates, level=level, random_state=random_state)
+    return metrics.mean_interval(rates, level=level, random_state=random_state)
 
 
 @dataclass(frozen=True, slots=True)

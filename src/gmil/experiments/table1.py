@@ -86,7 +86,7 @@ def _cell(results: Results, dataset: str, method: str, column: str, label: str) 
     return {
         "accuracy": found.accuracy(),
         "interval": list(found.accuracy_interval()),
-        "spread": found.accuracy_std(),
+        "spread": found.accuracy_std() if len(found.folds) > 1 else None,
         "repeats": len(found.folds),
         "against_gmil": _against_reference(results, *case),
         "jobs": jobs,

@@ -104,7 +104,7 @@ def _row(name: str, estimator: BaseEstimator, data: Videos, folder: Path, repeat
     for column, event in enumerate(data.events):
         results = [result.one_vs_rest(column) for result, _, _ in found]
         row["cells"][event] = {m: float(np.mean([getattr(r, m)() for r in results])) for m in MEASURES}
-        row["cells"][event]["auc_spread"] = float(np.std([r.auc() for r in results])) if repeats > 1 else None
+        row["cells"][event]["auc_spread"] = float(np.std([r.auc() for r in results], ddof=1)) if repeats > 1 else None
     return {
         **row,
         "mean": _mean(row["cells"]),
