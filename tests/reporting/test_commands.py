@@ -95,7 +95,7 @@ def test_compare_prints_methods_controls_and_the_verdict(compared):
         "majority class",
         "bag size alone",
     }
-    assert "is the most accurate of 2 methods" in lines[6]
+    assert "has the highest accuracy of 2 methods, picked on these same bags: " in lines[6]
     assert "mine.parquet: 40 bags" in first.stderr
     assert again.stdout == first.stdout
     assert same_rows  # nothing was measured twice
@@ -157,7 +157,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "Whole groups were left out (patient, 16 groups)" in page
     assert "whole groups (patient) left out" in page
-    assert "Intervals by bootstrap over groups." in page
+    assert "Intervals by bootstrap over groups, and by Wilson where fewer than five groups are wrong" in page
     assert "Inside WeightedGMIL" in page  # the data could be read again
     names = {finding["name"] for finding in found["trust"]["findings"]}
     assert "instances in several groups" in names
@@ -221,7 +221,7 @@ def test_compare_goes_on_where_every_method_fails(tmp_path):
     arguments = ["--methods", "gmil", "--folds", 2, "--repeats", 1, "--jobs", 1]
     result = call("compare", tmp_path / "gaps.parquet", "-o", tmp_path / "out", *arguments)
     assert result.exit_code == 1
-    assert "No method could be measured; the data check says: cannot be told" in result.stdout
+    assert "No method could be measured; the check of the data has 2 warnings (missing values, " in result.stdout
     assert "failed: gmil: BagValidationError: X contains NaN" in result.stderr
     assert "values are missing" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 

@@ -130,7 +130,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
         spec = spec.quickly()
     say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")
     check = check_data(bags, y, groups=groups, random_state=wanted.seed)
-    say(f"The data: {check.verdict}.")
+    say(f"The check of the data has {check.warnings()}.")
     with Progress(f"{len(methods)} methods, fits") as progress:
         results: Results = run(
             spec, output=wanted.output, jobs=wanted.jobs, data={labelled.name: (bags, y, groups)}, progress=progress

@@ -16,8 +16,10 @@ from gmil.experiments.statistics import (
     accuracy_interval,
     average_ranks,
     compare,
+    compare_with_best,
     critical_difference,
     friedman,
+    holm,
 )
 from gmil.experiments.timing import Timings, measure
 
@@ -33,8 +35,10 @@ __all__ = [
     "accuracy_interval",
     "average_ranks",
     "compare",
+    "compare_with_best",
     "critical_difference",
     "friedman",
+    "holm",
     "load_spec",
     "measure",
     "parse_spec",

@@ -14,7 +14,7 @@ from gmil.experiments.controls import CONTROLS
 from gmil.experiments.jobs import known_methods
 from gmil.experiments.parsing import load_spec
 from gmil.experiments.specification import MethodEntry, Protocol, Spec
-from gmil.experiments.statistics import compare
+from gmil.experiments.statistics import compare_with_best
 from gmil.validation import refuse_fractions
 
 if TYPE_CHECKING:
@@ -131,8 +131,9 @@ def summarize(
     rows = [_row(results, dataset, name, label, groups) for name, label in labels.items()]
     rows.sort(key=lambda row: -(row["cells"][dataset]["accuracy"] or -1))
     best = next((row["method"] for row in rows if row["column"] != "control"), None)
+    against_best = {} if best is None else _against_best(results, dataset, list(labels), best)
     for row in rows:
-        row["cells"][dataset]["against_best"] = _difference(results, dataset, row["method"], best)
+        row["cells"][dataset]["against_best"] = against_best.get(row["method"])
     return {
         "experiment": NAME,
         "title": results.spec.title,
@@ -176,11 +177,14 @@ def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -
     }
 
 
-def _difference(results: Results, dataset: str, method: str, best: str | None) -> dict[str, Any] | None:
-    if best is None or method == best:
-        return None
-    ours, theirs = (results.fold_accuracies(dataset, name, "paper") for name in (method, best))
-    return None if ours is None or theirs is None else asdict(compare(ours, theirs))
+def _against_best(results: Results, dataset: str, methods: Sequence[str], best: str) -> dict[str, Any]:
+    """Return how every other method and control that could be measured compares with the best."""
+    found = {method: results.fold_accuracies(dataset, method, "paper") for method in methods}
+    known = {method: accuracies for method, accuracies in found.items() if accuracies is not None}
+    if best not in known:
+        return {}
+    compared = compare_with_best(known, best, n_bags=results.n_bags(dataset))
+    return {method: asdict(one) for method, one in compared.items()}
 
 
 def notes_on_groups(column: str | None, groups: Any) -> list[str]:
@@ -207,7 +211,7 @@ def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
                 **{name: cell.get(name) for name in ("accuracy", "spread", "repeats", "auc", "balanced_accuracy")},
                 "low": low,
                 "high": high,
-                **{f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "verdict")},
+                **{f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "p_holm", "verdict")},
                 "failure": cell.get("failure"),
                 "jobs": " ".join(cell["jobs"]),
             }

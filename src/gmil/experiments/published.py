@@ -5,7 +5,11 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @cache
@@ -29,6 +33,24 @@ def published_accuracy(method: str, dataset: str, *, corrected: bool = False) ->
             printed = row["printed"].get(dataset)
             return row.get("corrected", {}).get(dataset, printed) if corrected else printed
     return None
+
+
+class PublishedRow(NamedTuple):
+    """The published row with the highest mean, and of how many."""
+
+    label: str
+    mean: float  # a share
+    n_rows: int
+
+
+def best_published(datasets: Sequence[str]) -> PublishedRow | None:
+    """Return the highest of all rows of the paper's Table 1 that have a figure for each of these data sets, or None."""
+    rows = [row for row in published()["accuracy"] if all(dataset in row["printed"] for dataset in datasets)]
+    means = {row["label"]: fmean(row["printed"][dataset] for dataset in datasets) / 100 for row in rows if datasets}
+    if not means:
+        return None
+    label = max(means, key=lambda name: means[name])
+    return PublishedRow(label, means[label], len(means))
 
 
 def published_seconds(method: str, dataset: str) -> tuple[float, bool] | None:

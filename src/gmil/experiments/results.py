@@ -109,6 +109,13 @@ class Results:
         found = self.cross_validation(dataset, method, column, label)
         return None if found is None else float(found.accuracy())
 
+    def n_bags(self, dataset: str) -> int:
+        """Return how many bags a data set has that something was measured on."""
+        import pyarrow.compute as pc
+
+        tested = self.table.filter((pc.field("dataset") == dataset) & (pc.field("status") == "ok"))["bags"]
+        return 1 + int(pc.max(pc.list_flatten(tested)).as_py())
+
     def tune_seconds(self, dataset: str, method: str, column: str, label: str | None = None) -> float | None:
         """Return the seconds that choosing took in a whole k-fold, the median over repeats, None if not tuned."""
         found = self.cell(dataset, method, column, label)

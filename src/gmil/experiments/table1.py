@@ -103,7 +103,7 @@ def _against_reference(results: Results, dataset: str, method: str, column: str,
     if ours is None or theirs is None:
         return None
     common = min(len(ours), len(theirs))
-    return asdict(compare(theirs[:common], ours[:common]))
+    return asdict(compare(theirs[:common], ours[:common], n_bags=results.n_bags(dataset)))
 
 
 def _published_rows(spec: Spec, datasets: Sequence[str]) -> Iterator[dict[str, Any]]:

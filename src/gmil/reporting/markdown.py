@@ -34,7 +34,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     if summary.protocol:
         yield f"{escaped(summary.protocol)}\n"
     if summary.trust is not None:
-        yield f"## Can the data be trusted?\n\n**Verdict: {escaped(summary.trust.verdict)}.**\n"
+        yield f"## Can the data be trusted?\n\nThe check has **{escaped(summary.trust.warnings)}**.\n"
         yield from (f"- {f.level}: **{escaped(f.name)}.** {escaped(f.text)}" for f in summary.trust.findings)
         yield ""
     for table in summary.tables:

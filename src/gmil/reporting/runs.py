@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.errors import MissingFileError
+from gmil.experiments.trust.findings import warnings_among
 from gmil.reporting import events, tables
 from gmil.reporting.result import Report
 from gmil.reporting.run_looks import looks_of_run
@@ -132,7 +133,8 @@ def _trust(compared: dict[str, Any]) -> Trust | None:
     if found is None:
         return None
     text = f"Checked with seed {compared['protocol']['seed']} and gmil {compared['versions']['gmil']}."
-    return Trust(found["verdict"], [Finding(**finding) for finding in found["findings"]], text)
+    findings = [Finding(**finding) for finding in found["findings"]]
+    return Trust(warnings_among((finding.name, finding.level) for finding in findings), findings, text)
 
 
 def _failure(entry: dict[str, Any]) -> str:

@@ -168,9 +168,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Trust:
-    """Whether the data can be trusted, in words and check by check; ``text`` says with which seed."""
+    """Whether the data can be trusted: the warnings by name and check by check; ``text`` says with which seed."""
 
-    verdict: str
+    warnings: str
     findings: list[Finding]
     text: str = ""
 

@@ -42,7 +42,10 @@ def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
         if any(cell is not NOTHING for cell in cells):
             rows.append([Cell(row["label"], row["title"]), *cells, *([mean] if len(datasets) > 1 else [])])
     header = ["method", *(dataset_title(d) for d in datasets), *(["mean"] if len(datasets) > 1 else [])]
-    text = "Accuracy in per cent; 95 % intervals by bootstrap over bags; a mean is that of its row."
+    text = (
+        "Accuracy in per cent; 95 % intervals by bootstrap over bags, and by Wilson where fewer than five bags are "
+        "wrong or right; a mean is that of its row."
+    )
     if printed:
         text += " Below: the published figure and the difference to it; published figures come from other folds."
     return Table(found["experiment"], _title(found), header, rows, text)
@@ -78,10 +81,10 @@ def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
     rows = [[Cell(row["label"], row["title"]), *_measures(row, dataset, ledger)] for row in found["rows"]]
     header = ["method", "accuracy, %", "95 % interval", "AUC", "balanced accuracy, %", "to the best", "", "time"]
     text = (
-        f"Intervals by bootstrap over {found.get('resampled', 'bags')}. "
-        "Differences to the best method by the corrected resampled t-test: worse "
-        "where the whole interval of the difference is over one point below, undecided where it may be more or less. "
-        "The best is the largest of these figures, and so flatters a little."
+        f"Intervals by bootstrap over {(drawn := found.get('resampled', 'bags'))}, and by Wilson where fewer than five "
+        f"{drawn} are wrong or right. Differences to the best method by the corrected resampled t-test with Holm's "
+        "correction for the number of rows: worse where the whole interval of the difference is over one point below, "
+        "undecided where it may be more or less. The best was picked on these same bags, and so flatters a little."
     )
     return Table(found["experiment"], _title(found), header, rows, text)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from gmil.errors import listed
 from gmil.experiments.plotting import dataset_title
+from gmil.experiments.published import best_published
+from gmil.experiments.trust.findings import warnings_among
 from gmil.reporting.svg import seconds_text
 
 
@@ -23,7 +25,7 @@ def verdict_of(by_name: dict[str, dict[str, Any]]) -> str:
 
 
 def table1_verdict(found: dict[str, Any]) -> str:
-    """Return whether the paper's figures are reached, and which method is the most accurate."""
+    """Return whether the paper's figures are reached, and which method has the highest mean."""
     ours = _row(found, "gmil", "paper")
     printed = _row(found, "gmil", "printed")
     parts = []
@@ -36,43 +38,76 @@ def table1_verdict(found: dict[str, Any]) -> str:
             f"of the {len(known)} accuracies that the paper prints for GMIL, {count} "
             f"{'is' if reached in (0, 1) else 'are'} reached by the method as printed"
         )
-    best = _best(found, ("paper", "tuned"))
-    if best is not None:
-        text = f"{best['label']} is the most accurate method measured, {100 * best['mean']:.1f} % on average"
-        rival = _best(found, ("printed",))
-        if rival is not None:
-            text += f", against {100 * rival['mean']:.1f} % for the best published row ({rival['label']})"
-        parts.append(text)
+    parts += _highest(found)
     return _sentence("; ".join(parts) or "nothing was measured")
 
 
+def _highest(found: dict[str, Any]) -> list[str]:
+    """Return which of the methods measured has the highest mean, and which of all published rows."""
+    measured = [row for row in found["rows"] if row["column"] in ("paper", "tuned") and row["mean"] is not None]
+    if not measured:
+        return []
+    best = max(measured, key=lambda row: row["mean"])
+    labels = list(dict.fromkeys(row["label"] for row in measured))
+    names = f" ({', '.join(labels)})" if len(labels) < 5 else ""
+    which = "a mean accuracy of"
+    if len(labels) > 1:
+        which = f"the highest mean accuracy of the {len(labels)} methods measured here{names},"
+    sets = [dataset_title(dataset) for dataset in found["datasets"]]
+    over = f"on {sets[0]}" if len(sets) == 1 else f"over {_joined(sets)}"
+    said = [f"{best['label']} has {which} {100 * best['mean']:.1f} % {over}"]
+    published = best_published(found["datasets"])
+    if published is not None:
+        rows = f"{published.n_rows} rows" if published.n_rows > 1 else "row"
+        said.append(
+            f"of the {rows} that the paper prints for all of these sets, on other folds, the highest is "
+            f"{published.label} with {100 * published.mean:.1f} %"
+        )
+    return said
+
+
 def compare_verdict(found: dict[str, Any]) -> str:
-    """Return which method is the best on somebody's bags, how sure that is, and whether it is above the floor."""
+    """Return the one verdict of a comparison: which method is the best, how sure that is, and what puts it in doubt.
+
+    The check of the data gives no verdict of its own beside this one: its warnings are named.
+    """
     dataset = found["datasets"][0]
-    rows = {row["method"]: row for row in found["rows"]}
-    best = rows.get(found["best"] or "")
+    best = next((row for row in found["rows"] if row["method"] == found["best"]), None)
     cell = None if best is None else best["cells"][dataset]
-    trust = found.get("trust")
-    checked = f"; the data check says: {trust['verdict']}" if trust else ""
+    checked = ""
+    if found.get("trust"):
+        findings = found["trust"]["findings"]
+        checked = f"; the check of the data has {warnings_among((f['name'], f['level']) for f in findings)}"
     if best is None or cell is None or cell["accuracy"] is None:
         return _sentence(f"no method could be measured{checked}")
+    methods = [row for row in found["rows"] if row["column"] != "control"]
     low, high = (100 * limit for limit in cell["interval"])
-    measured = [row for row in found["rows"] if row["column"] != "control"]
-    text = f"{best['label']} is the most accurate of {len(measured)} methods" if len(measured) > 1 else best["label"]
-    text += f", {100 * cell['accuracy']:.1f} % (95 % interval {low:.1f} to {high:.1f})"
-    floors = [(row["label"], row["cells"][dataset]) for row in found["rows"] if row["column"] == "control"]
-    unclear = [
-        label for label, floor in floors if (floor.get("against_best") or {}).get("verdict") not in ("worse", None)
-    ]
-    equals = [row["label"] for row in measured if (row["cells"][dataset].get("against_best") or {}).get("verdict")
-              in ("undecided", "equivalent")]  # fmt: skip
-    if unclear:
-        text += f", and not clearly better than {' and '.join(unclear)}"
-    elif equals:
-        text += f"; it cannot be told apart from {listed(equals, most=3)}"
-    elif len(measured) > 1:
-        text += ", better than each of the others"
-    return _sentence(text + checked)
+    text = f"{best['label']} has an accuracy of"
+    if len(methods) > 1:
+        text = f"{best['label']} has the highest accuracy of {len(methods)} methods, picked on these same bags:"
+    text += f" {100 * cell['accuracy']:.1f} % (95 % interval {low:.1f} to {high:.1f})"
+    return _sentence(text + _against_others(found, methods) + checked)
+
+
+def _against_others(found: dict[str, Any], methods: list[dict[str, Any]]) -> str:
+    """Return what the best is shown to be better than: the controls first, as nothing else counts without them."""
+    controls = [row for row in found["rows"] if row["column"] == "control"]
+    equals = _not_worse(methods, found)
+    if level := _not_worse(controls, found):
+        return f", which is not shown to be better than {_joined(level)}"
+    if equals:
+        return f"; better than every control, but not shown to be better than {listed(equals, most=3)}"
+    others = "every control and each of the others" if len(methods) > 1 else "every control"
+    return f"; better than {others}" if controls or len(methods) > 1 else ""
+
+
+def _not_worse(rows: list[dict[str, Any]], found: dict[str, Any]) -> list[str]:
+    compared = {row["label"]: row["cells"][found["datasets"][0]].get("against_best") for row in rows}
+    return [label for label, against in compared.items() if against is not None and against["verdict"] != "worse"]
+
+
+def _joined(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _table2_verdict(found: dict[str, Any]) -> str:
@@ -110,11 +145,6 @@ def _short(row: dict[str, Any]) -> str:
 
 def _row(found: dict[str, Any], method: str, column: str) -> dict[str, Any] | None:
     return next((row for row in found["rows"] if (row["method"], row["column"]) == (method, column)), None)
-
-
-def _best(found: dict[str, Any], columns: tuple[str, ...]) -> dict[str, Any] | None:
-    rows = [row for row in found["rows"] if row["column"] in columns and row["mean"] is not None]
-    return max(rows, key=lambda row: row["mean"], default=None)
 
 
 def _sentence(text: str) -> str:

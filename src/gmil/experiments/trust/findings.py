@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Level = Literal["ok", "note", "warning"]
 
@@ -61,6 +64,10 @@ class DataCheck:
                 return finding
         raise KeyError(name)
 
+    def warnings(self) -> str:
+        """Return which findings are warnings, in words."""
+        return warnings_among((finding.name, finding.level) for finding in self.findings)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold."""
         return {"verdict": self.verdict, "findings": [asdict(finding) for finding in self.findings]}
@@ -69,3 +76,15 @@ class DataCheck:
         marks = {"ok": " ", "note": "*", "warning": "!"}
         lines = [f"{marks[finding.level]} {finding.name}: {finding.text}" for finding in self.findings]
         return "\n".join([f"Verdict: {self.verdict}.", *lines])
+
+
+def warnings_among(findings: Iterable[tuple[str, str]]) -> str:
+    """Return the names of the findings, of (name, level), that are warnings, in words.
+
+    >>> warnings_among([("bag size", "warning"), ("majority class", "ok"), ("identical bags", "warning")])
+    '2 warnings (bag size, identical bags)'
+    """
+    names = [name for name, level in findings if level == "warning"]
+    if not names:
+        return "no warning"
+    return f"{len(names)} warning{'s' * (len(names) > 1)} ({', '.join(names)})"
