@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gmil import persistence
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Count, Kind, Labels, OrMissing, Plain, Texts
 from gmil.scaling import has_unit_length
 from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
 
@@ -77,6 +78,11 @@ class BagEstimator(BaseEstimator):
 
     _kept_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that a fitted model goes by: ``fit`` keeps them as attributes, and no later ``set_params`` matters."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "n_features_in_": Count(1, "d"),
+        "feature_names_in_": OrMissing(Texts("d")),
+    }
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -147,6 +153,11 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
     classes_: NDArray[Any]
     pos_label_: Any
     n_features_in_: int
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "classes_": Labels("C"),
+        "pos_label_": Plain(bool, int, float, str, np.generic, type(None)),
+    }
+
     _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
     _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
 
@@ -243,6 +254,10 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
 class TwoClassMixin:
     """What a classifier of two classes adds to `BagClassifier`; it stands to the left of it."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "classes_": Labels(2),
+    }
 
     def _check_two_classes(self: Any, X: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
         """Return training bags and which of them are positive; more classes than two are refused."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagEstimator, register
+from gmil.persistence.schema import Fitted, Kind
 from gmil.validation import check_bags, is_table
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
     >>> model.predict(bags).shape
     (92,)
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"transformer": [HasMethods(["fit", "transform"]), None]}
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "transformer_": Fitted("transform", n_features="d"),
+    }
 
     def __init__(self, transformer: BaseEstimator | None = None) -> None:
         self.transformer = transformer

@@ -17,6 +17,7 @@ from gmil.classifiers.voted import CodebookClassifier
 from gmil.classifiers.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
+from gmil.persistence.schema import Array, Count, Kind, Number
 from gmil.scaling import SCALINGS
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
     >>> model.score(bags[80:], y[80:])
     1.0
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "target_": Array("e"),
+        "ratios_": Array("K", infinite=True),
+        "ratio_": Number(infinite=True),
+        "target_instance_": Count(),
+        "width_": Number(at_least=0),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions(set(KERNELS))],

@@ -13,6 +13,7 @@ import scipy.linalg
 from scipy.special import softmax
 
 from gmil.engine.reference import dense_rows, sq_distances
+from gmil.persistence.schema import Array, Choice, Fields
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances
@@ -23,6 +24,10 @@ NEIGHBOUR = 7
 
 _BLOCK_ENTRIES = 1 << 22
 _NO_DIRECTION = 1e-10
+
+
+FITTED_EMBEDDING = Fields(Choice("kernel", "spectral"), Array("l", "f"), Array("l", above=0), Array("l", "m"))
+"""What the fields of an `Embedding` are."""
 
 
 class Embedding(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gmil.classifiers.soft_counts import choose_bandwidth, soft_votes
 from gmil.classifiers.space import fit_space
 from gmil.classifiers.streaming import Request, cluster_lazily
 from gmil.classifiers.voted import CodebookClassifier
+from gmil.persistence.schema import Array, Count, Kind, Number, OrNone
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
 
 class FittingSteps(CodebookClassifier):
     """A classifier with two codebooks that can be fitted; its parameters are those of `gmil.GMIL`."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "positive_counts_": Array("K", at_least=0, by_class=True),
+        "negative_counts_": Array("K", at_least=0, by_class=True),
+        "bin_scores_": Array("K", infinite=True, by_class=True),
+        "bandwidth_": OrNone(Number(at_least=0)),
+        "n_iter_": Count(),
+    }
 
     n_clusters: int | str
     n_positive: int | str

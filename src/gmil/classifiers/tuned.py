@@ -17,6 +17,7 @@ from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.folds import fold_numbers
+from gmil.persistence.schema import Fitted, Kind, Number, Plain
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ class GMILCV(BagClassifier):
     """
 
     _reads_blocks = True
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimator_": Fitted("decision_function", "predict_proba", "score_instances", n_features="d", n_classes="C"),
+        "best_params_": Plain(dict),
+        "best_score_": Number(),
+        "cv_results_": Plain(dict),
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "param_grid": [dict, list, StrOptions({"auto"})],
         "cv": [Interval(Integral, 2, None, closed="left")],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -12,11 +12,12 @@ from gmil import voting
 from gmil.bags import Bags
 from gmil.base import BagClassifier
 from gmil.classifiers.bag_tables import Clustering, measure_bags
-from gmil.classifiers.embedding import Embedding
+from gmil.classifiers.embedding import FITTED_EMBEDDING, Embedding
 from gmil.classifiers.explanation import Explanation, explain_problem
 from gmil.classifiers.space import FeatureSpace
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Either, Flag, Kind, Number, OrNone
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -47,6 +48,21 @@ class CodebookClassifier(BagClassifier):
     pca_components_: Floats | None
     whitening_: Floats | None
     embedding_: tuple[Any, ...] | None
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "cluster_centers_": Array("K", "e"),
+        "positive_bins_": Array("p", dtype="i", at_least=0, below="K", by_class=True),
+        "negative_bins_": Array("q", dtype="i", at_least=0, below="K", by_class=True),
+        "threshold_": OrNone(Either(Number(), Array("C"))),
+        "slope_": Number(),
+        "scale_shift_": OrNone(Array("d")),
+        "scale_divisor_": OrNone(Array("d", above=0)),
+        "unit_length_": Flag(),
+        "pca_mean_": OrNone(Array("d")),
+        "pca_components_": OrNone(Array("c", "d")),
+        "whitening_": OrNone(Array("w", "w")),
+        "embedding_": OrNone(FITTED_EMBEDDING),
+    }
 
     def _decide(self, X: Any) -> Floats:
         """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): above zero for positive bags."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
+from gmil.persistence.schema import Array, Kind, Number
 from gmil.rivals.annealing_training import Annealing, train_annealed
 from gmil.rivals.kernel_machine import KernelMachine
 from gmil.rivals.tuning import COSTS, MachineSetting, weighted_settings
@@ -117,6 +118,11 @@ class AnnealedSVM(KernelMachine):
     """
 
     _tuning_rounds: ClassVar[int] = 1
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "positive_share_": Number(at_least=0, at_most=1),
+        "temperatures_": Array("T", at_least=0, infinite=True),
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         "objective": [StrOptions({"witness", "labels", "labels-prior"})],

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine import reference
+from gmil.persistence.schema import Array, Count, Kind, Number
 from gmil.rivals.columns import dense_columns, varying_columns
 from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT, NOT_NEGATIVE
 from gmil.rivals.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
@@ -105,6 +106,15 @@ class APR(BinaryClassifier):
     >>> model.score(bags[1::2], y[1::2]) > 0.7
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "features_": Array("k", dtype="i", at_least=0, below="d"),
+        "deviations_": Array("k", above=0),
+        "lower_": Array("k", infinite=True),
+        "upper_": Array("k", infinite=True),
+        "margin_": Number(at_least=0),
+        "n_iter_": Count(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryClassifier._parameter_constraints,

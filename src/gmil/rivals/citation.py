@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
+from gmil.persistence.schema import Array, Kind, Offsets, Rows
 from gmil.rivals.bag_distances import (
     DISTANCES,
     Grouped,
@@ -96,6 +97,13 @@ class CitationKNN(ScaledClassifier):
     >>> model.decision_function(bags[80:]).shape
     (20,)
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "instances_": Rows("N", "d"),
+        "offsets_": Offsets("B+1", "N"),
+        "labels_": Array("B", dtype="i", at_least=0, below="C"),
+        "radii_": Array("B", infinite=True),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScaledClassifier._parameter_constraints,

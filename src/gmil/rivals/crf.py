@@ -13,6 +13,7 @@ from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.rivals.crf_joint import joint_gains
 from gmil.rivals.crf_states import (
@@ -129,6 +130,21 @@ class MICRF(BinaryClassifier):
     >>> bool(model.score_instances(bags[:1]).max() == model.decision_function(bags[:1])[0])
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "scorers_": Items(Fitted("score_instances", n_features="d"), "m", least=1),
+        "score_weights_": Array("m"),
+        "dissimilarity_weights_": Array("k"),
+        "threshold_": Number(),
+        "width_": Number(above=0),
+        "positive_share_": Number(above=0, at_most=1),
+        "n_training_bags_": Count(2),
+        "witness_instances_": Rows("w", "d"),
+        "witnesses_": Array("B", dtype="i", at_least=-1),
+        "objectives_": Array("I", infinite=True),
+        "stop_reason_": Choice(),
+        "n_iter_": Count(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryClassifier._parameter_constraints,

@@ -16,6 +16,7 @@ from gmil import voting
 from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import reference
+from gmil.persistence.schema import Array, Count, Kind, Number
 from gmil.rivals.columns import dense_columns, varying_columns
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
 from gmil.rivals.noisy_or import (
@@ -59,6 +60,15 @@ def bag_distances(exponents: Floats, offsets: Integers, combine: str) -> Floats:
 
 class DensityClassifier(BinaryClassifier):
     """What `DiverseDensity` and `EMDD` share: starts, choice of the best concept, threshold, decisions."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "features_": Array("k", dtype="i", at_least=0, below="d"),
+        "points_": Array("m", "k"),
+        "scales_": Array("m", "k", at_least=0),
+        "nll_": Array("m", infinite=True),
+        "threshold_": Number(),
+        "n_iter_": Count(),
+    }
 
     n_start_bags: int | None
     n_starts_per_bag: int | None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.svm import LinearSVC
 
+from gmil.persistence.schema import Array, Kind, Number, OrMissing
 from gmil.rivals.inner_folds import choose
 from gmil.rivals.tunable import TunableClassifier
 
@@ -24,6 +25,12 @@ _MAX_ITER = 100_000
 
 class EmbeddedClassifier(TunableClassifier):
     """A linear support vector machine on one vector per bag."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "coef_": Array("v", "P"),
+        "intercept_": Array("P"),
+        "C_": OrMissing(Number(above=0)),
+    }
 
     C_: float
     coef_: Floats

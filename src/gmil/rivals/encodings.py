@@ -9,6 +9,7 @@ from gmil.base import register
 from gmil.classifiers.settings import sample_rows
 from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Count, Kind
 from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.embedded import EmbeddedClassifier
 from gmil.rivals.encoding_vectors import normalize_vectors, vlad_vectors
@@ -143,6 +144,11 @@ class VLADClassifier(EncodedClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.8
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "cluster_centers_": Array("K", "d"),
+        "n_iter_": Count(),
+    }
 
     _size = "n_clusters"
     _kept_parameters = ("occupancy",)

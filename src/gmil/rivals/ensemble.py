@@ -16,6 +16,7 @@ from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
 from gmil.folds import fit_with_groups, last_step, takes_groups
+from gmil.persistence.schema import Fitted, Items, Kind
 from gmil.processes import bound
 from gmil.rivals.citation import CitationKNN
 from gmil.rivals.constraints import AT_LEAST_ONE
@@ -93,6 +94,10 @@ class MILEnsemble(BagClassifier):
     >>> model.score(bags[1::2], y[1::2]) > 0.7
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimators_": Items(Fitted("predict", n_features="d"), least=1),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],

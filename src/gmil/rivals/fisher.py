@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from gmil.base import register
 from gmil.classifiers.space import FeatureSpace, fit_space
 from gmil.engine import resolve
+from gmil.persistence.schema import Array, Count, Kind, OrNone
 from gmil.rivals.constraints import AT_LEAST_ONE, INSIDE_UNIT
 from gmil.rivals.encoding_vectors import fisher_vectors, fit_mixture, normalize_vectors
 from gmil.rivals.encodings import EncodedClassifier
@@ -98,6 +99,15 @@ class FisherVectorClassifier(EncodedClassifier):
     """
 
     _size = "n_gaussians"
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "weights_": Array("K", at_least=0),
+        "means_": Array("K", "e"),
+        "variances_": Array("K", "e", above=0),
+        "pca_mean_": OrNone(Array("d")),
+        "pca_components_": OrNone(Array("e", "d")),
+        "n_iter_": Count(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EncodedClassifier._parameter_constraints,

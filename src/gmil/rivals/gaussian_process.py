@@ -14,6 +14,7 @@ from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Count, Either, Kind, Number
 from gmil.rivals.bag_kernels import median_gamma
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.rivals.gp_evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
@@ -114,6 +115,18 @@ class GPMIL(BinaryClassifier):
     >>> model.predict_proba(bags[80:]).shape, model.predict_variance(bags[80:]).shape
     ((20, 2), (20,))
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "amplitude_": Number(at_least=0),
+        "offset_": Number(at_least=0),
+        "sharpness_": Number(above=0),
+        "length_scales_": Either(Array(1, above=0), Array("d", above=0)),
+        "log_evidence_": Number(infinite=True),
+        "basis_": Array("M", "d"),
+        "weights_": Array("M"),
+        "variance_root_": Array("M", "r"),
+        "n_iter_": Count(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryClassifier._parameter_constraints,

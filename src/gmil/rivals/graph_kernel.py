@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine import resolve
+from gmil.persistence.schema import Array, Count, Kind, Number, OrMissing, Rows
 from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.gram import solve_svm
@@ -114,6 +115,18 @@ class GraphKernelSVM(TunedClassifier):
     >>> model.score(bags[40:], y[40:]) > 0.9
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "support_instances_": Rows("S", "d"),
+        "dual_coef_": Array("S"),
+        "support_edges_": Rows("E", 4),
+        "edge_coef_": Array("E"),
+        "gamma_": Number(at_least=0),
+        "edge_gamma_": Number(at_least=0),
+        "intercept_": Number(),
+        "n_thinned_bags_": Count(),
+        "C_": OrMissing(Number(above=0)),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedClassifier._parameter_constraints,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from gmil.engine import resolve
+from gmil.persistence.schema import Array, Choice, Count, Kind, Number, OrMissing, Rows
 from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.gram import Gram
@@ -34,6 +35,16 @@ class InstanceFunction(TunedClassifier):
     dual_coef_: Floats
     intercept_: float
     _kept_parameters = ("kernel",)
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "support_instances_": Rows("S", "d"),
+        "dual_coef_": Array("S"),
+        "intercept_": Number(),
+        "gamma_": Number(at_least=0),
+        "objectives_": Array("I", infinite=True),
+        "stop_reason_": Choice(),
+        "n_iter_": Count(),
+    }
 
     def _decide(self, X: Any) -> Floats:
         """Return the largest score of the instances of every bag, (n_bags,)."""
@@ -77,6 +88,10 @@ class InstanceFunction(TunedClassifier):
 
 class KernelMachine(InstanceFunction):
     """A method that trains support vector machines on parts of one Gram matrix, until something settles."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "C_": OrMissing(Number(above=0)),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedClassifier._parameter_constraints,

@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
 from gmil.engine.reference import dense_rows
+from gmil.persistence.schema import Count, Kind, Number
 from gmil.rivals.bag_kernels import InstanceKernel, kernel_width
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.rivals.kernel_machine import InstanceFunction
@@ -122,6 +123,11 @@ class MICA(InstanceFunction):
     """
 
     _tuning_rounds: ClassVar[int] = 1
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "nu_": Number(above=0),
+        "n_weights_": Count(),
+    }
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **InstanceFunction._parameter_constraints,
         "nu": [ABOVE_ZERO],

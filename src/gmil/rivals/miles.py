@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 from gmil.base import register
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
+from gmil.persistence.schema import Array, Count, Kind, Number
 from gmil.rivals.bag_kernels import median_gamma
 from gmil.rivals.constraints import AT_LEAST_ONE, KERNEL_WIDTH
 from gmil.rivals.embedded import EmbeddedClassifier
@@ -98,6 +99,12 @@ class MILES(EmbeddedClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.9
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "prototypes_": Array("v", "d"),
+        "gamma_": Number(at_least=0),
+        "n_iter_": Count(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EmbeddedClassifier._parameter_constraints,

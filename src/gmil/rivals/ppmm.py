@@ -12,6 +12,7 @@ from gmil.base import register
 from gmil.classifiers.settings import sample_rows
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Choice, Kind, Number, OrMissing, OrNone
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.rivals.gram import solve_svm
 from gmil.rivals.ppmm_kernels import (
@@ -134,6 +135,20 @@ class PPMM(TunedClassifier):
     >>> model.score(bags[60:], y[60:]) > 0.8
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "cluster_centers_": Array("K", "d"),
+        "pattern_weights_": Array("K"),
+        "intercept_": Number(),
+        "exponent_": Number(above=0),
+        "alignment_": Number(),
+        "scale_": Choice(*SCALINGS, None),
+        "assignment_": Choice("soft", "hard"),
+        "C_": OrMissing(Number(above=0)),
+        "width_": Number(at_least=0),
+        "log_shares_": OrNone(Array("K", infinite=True)),
+        "variances_": OrNone(Array("K", "d", above=0)),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunedClassifier._parameter_constraints,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import BagClassifier, TwoClassMixin
+from gmil.persistence.schema import Array, Flag, Kind, OrNone
 from gmil.scaling import SCALINGS, Scaling, apply_scaling, fit_scaling
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ class ScaledClassifier(BagClassifier):
     scale_shift_: Floats | None
     scale_divisor_: Floats | None
     unit_length_: bool
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "scale_shift_": OrNone(Array("d")),
+        "scale_divisor_": OrNone(Array("d", above=0)),
+        "unit_length_": Flag(),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],

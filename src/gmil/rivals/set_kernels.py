@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from gmil.bags import Bags
 from gmil.base import register
 from gmil.engine import resolve
+from gmil.persistence.schema import Array, Kind, Number, Offsets, OrMissing, OrNone, Rows
 from gmil.rivals.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
 from gmil.rivals.bag_summaries import summarize
 from gmil.rivals.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
@@ -107,6 +108,19 @@ class SetKernelSVM(TunableClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.9
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "support_instances_": Rows("N", "s"),  # STK has two columns for every feature
+        "scale_shift_": OrNone(Array("s")),
+        "scale_divisor_": OrNone(Array("s", above=0)),
+        "support_": Array("S", dtype="i", at_least=0),
+        "support_offsets_": Offsets("S+1", "N"),
+        "support_lengths_": Array("S", above=0),
+        "dual_coef_": Array("S", "P"),
+        "intercept_": Array("P"),
+        "gamma_": Number(at_least=0),
+        "C_": OrMissing(Number(above=0)),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TunableClassifier._parameter_constraints,

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
+from gmil.persistence.schema import Fitted, Kind
 from gmil.rivals.multiclass import MulticlassClassifier, class_decisions, fit_decider
 from gmil.rivals.tuning import check_groups
 
@@ -57,6 +58,10 @@ class SingleInstance(MulticlassClassifier):
     >>> bool(model.score_instances(bags[:1]).max() == model.decision_function(bags[:1])[0])
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimator_": Fitted("predict", n_features="d", n_classes="C"),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MulticlassClassifier._parameter_constraints,

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, listed
+from gmil.persistence.schema import Fitted, Kind
 from gmil.rivals.bag_summaries import STATISTICS, summarize
 from gmil.rivals.multiclass import MulticlassClassifier, class_decisions, fit_decider
 from gmil.rivals.tuning import check_groups
@@ -68,6 +69,10 @@ class BagStatistics(MulticlassClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.8
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimator_": Fitted("predict", n_classes="C"),
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MulticlassClassifier._parameter_constraints,

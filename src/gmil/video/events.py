@@ -11,10 +11,12 @@ from scipy.special import expit, logit
 from gmil import persistence
 from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
+from gmil.persistence.probing import expect, is_choosy, outcome, tiny_bags
+from gmil.persistence.schema import Choice, Items, Number, OrNone, Record
 from gmil.video.features import times_of
-from gmil.video.looks import Look, LookWeights, count_topics, fit_looks, weigh_looks
+from gmil.video.looks import SAVED_LOOK, SAVED_WEIGHTS, Look, LookWeights, count_topics, fit_looks, weigh_looks
 from gmil.video.timeline import Segment, segments, stretch_scores
-from gmil.video.vocabulary import Vocabulary
+from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
 
 if TYPE_CHECKING:
     import os
@@ -26,6 +28,15 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
 KIND = "set of video event detectors"
+SAVED_DETECTORS = {
+    "events": Items(Choice(), "events", least=1),
+    "looks": Items(SAVED_LOOK, "looks", least=1),
+    "vocabulary": OrNone(Record(SAVED_VOCABULARY)),
+    "stretch": Number(at_least=0),
+    "weights": SAVED_WEIGHTS,
+}
+"""What a file of detectors holds."""
+
 STRETCH = 0.2
 """Seconds of video that are judged together on a time line."""
 
@@ -209,7 +220,7 @@ class EventDetectors:
             "stretch": self.stretch,
             "weights": self.weights._asdict(),
         }
-        persistence.save_parts(parts, path)
+        persistence.save_parts(parts, path, SAVED_DETECTORS)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
@@ -219,16 +230,30 @@ class EventDetectors:
         ----------
         path : path
         """
-        parts = persistence.load_parts(path, KIND)
+        parts = persistence.load_parts(path, KIND, SAVED_DETECTORS)
         with persistence.clear_damage(path):
             words = parts["vocabulary"]
-            return cls(
+            found = cls(
                 parts["events"],
                 [Look.from_parts(look) for look in parts["looks"]],
                 None if words is None else Vocabulary.from_parts(words),
                 parts["stretch"],
                 LookWeights(**parts["weights"]),
             )
+            found._probe()
+            return found
+
+    def _probe(self) -> None:
+        """Refuse looks that do not fit each other: they could not decide about all events from the same features."""
+        first = self.looks[0]
+        n_features = first.models[0].n_features_in_ if first.topics is None else len(first.topics.weights)
+        bags = tiny_bags(n_features)[0]
+        raised = outcome(lambda: expect(self.decide(bags), (len(bags), len(self.events))))
+        if raised not in ("", "not finite") and not any(
+            is_choosy(model) for look in self.looks for model in look.models
+        ):
+            msg = f"its detectors cannot decide ({raised})"
+            raise persistence.DamageError(msg)
 
 
 def _rarity(y: Integers) -> Floats:

@@ -13,7 +13,8 @@ from sklearn.utils import compute_sample_weight
 
 from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
-from gmil.video.topics import TOPICS, Topics, learn_topics
+from gmil.persistence.schema import Array, Fitted, Items, OrNone, Record
+from gmil.video.topics import SAVED_TOPICS, TOPICS, Topics, learn_topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+SAVED_LOOK = Record({"topics": OrNone(SAVED_TOPICS), "models": Items(Fitted("decision_function"), least=1)})
+"""What `Look.as_parts` is."""
+
+SAVED_WEIGHTS = Record({"weights": Array("looks", "events", at_least=0), "shifts": Array("events")})
+"""What `LookWeights` is."""
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from gmil.errors import VideoError
+from gmil.persistence.schema import Choice, Count, Flag, Number, OrNone, Record
 from gmil.video.decoding import LONGEST_SIDE, RATE
 from gmil.video.hog3d import Hog3DSettings
 
+_KINDS = {
+    "int": Count(most=2**40),
+    "int | None": OrNone(Count(1, most=2**40)),
+    "float": Number(),
+    "bool": Flag(),
+    "str": Choice(),
+}
 ASSIGNMENTS = ("hard", "soft")
 MOST_RATE = 1000.0
 """Frames per second: with an endless rate a video would never end."""
@@ -84,6 +92,16 @@ class IndexSettings:
         deciding = {"descriptor": asdict(self.descriptor)}
         deciding |= {name: getattr(self, name) for name in ("rate", "longest_side", "sample_per_video", "seed")}
         return short_digest(json.dumps(deciding, sort_keys=True).encode())
+
+
+def _kinds_of(cls: type[Any]) -> dict[str, Any]:
+    """Return what the fields of settings are in a file; a few dozen scales are more than any picture has."""
+    kinds = {each.name: _KINDS[str(each.type)] for each in fields(cls) if each.name != "descriptor"}
+    return {name: Count(1, most=64) if name.startswith("scales_") else kind for name, kind in kinds.items()}
+
+
+SAVED_SETTINGS = Record({"descriptor": Record(_kinds_of(Hog3DSettings)), **_kinds_of(IndexSettings)})
+"""What `IndexSettings.as_dict` is."""
 
 
 def short_digest(data: bytes) -> str:

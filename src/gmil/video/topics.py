@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
 from gmil.errors import VideoError
+from gmil.persistence.schema import Array, Record
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -30,6 +31,10 @@ TOPICS = (25, 50, 100)
 _MOST_FRAMES = 20_000  # from which topics are learned
 _FRAMES_AT_ONCE = 8192
 _LEAST_VARIANCE = 1e-6  # of that of the first direction; what varies less is rounding
+
+
+SAVED_TOPICS = Record({"weights": Array("w"), "center": Array("w"), "directions": Array("w", "t")}, local=("w", "t"))
+"""What `Topics.as_parts` is."""
 
 
 @dataclass(frozen=True)

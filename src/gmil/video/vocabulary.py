@@ -11,8 +11,9 @@ import numpy as np
 
 from gmil import persistence
 from gmil.engine import kmeans, resolve
-from gmil.errors import VideoError
-from gmil.video.settings import IndexSettings, short_digest
+from gmil.errors import ModelFileError, VideoError
+from gmil.persistence.schema import Array, Number
+from gmil.video.settings import SAVED_SETTINGS, IndexSettings, short_digest
 
 if TYPE_CHECKING:
     import os
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
 KIND = "video vocabulary"
+SAVED_VOCABULARY = {"words": Array("W", "w"), "spread": Number(at_least=0), "settings": SAVED_SETTINGS}
+"""What `Vocabulary.as_parts` is."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Vocabulary:
         ----------
         path : path
         """
-        persistence.save_parts({"kind": KIND, **self.as_parts()}, path)
+        persistence.save_parts({"kind": KIND, **self.as_parts()}, path, SAVED_VOCABULARY)
 
     def as_parts(self) -> dict[str, object]:
         """Return plain data, from which `from_parts` makes the same vocabulary."""
@@ -84,7 +87,12 @@ class Vocabulary:
     @classmethod
     def from_parts(cls, parts: dict[str, object]) -> Vocabulary:
         """Return the vocabulary of `as_parts`."""
-        return cls(parts["words"], parts["spread"], IndexSettings.from_dict(parts["settings"]))  # type: ignore[arg-type]
+        found = cls(parts["words"], parts["spread"], IndexSettings.from_dict(parts["settings"]))  # type: ignore[arg-type]
+        expected = (found.settings.n_words, found.settings.descriptor.n_features)
+        if found.words.shape != expected:
+            msg = f"The words must be of shape {expected}, as their settings say, but they are {found.words.shape}."
+            raise ModelFileError(msg)
+        return found
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -95,7 +103,7 @@ class Vocabulary:
         path : path
         """
         with persistence.clear_damage(path):
-            return cls.from_parts(persistence.load_parts(path, KIND))
+            return cls.from_parts(persistence.load_parts(path, KIND, SAVED_VOCABULARY))
 
 
 def learn_vocabulary(samples: Sequence[Floats], settings: IndexSettings, *, n_jobs: int | None = None) -> Vocabulary:

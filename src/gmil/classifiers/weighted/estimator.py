@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from gmil.base import BagClassifier, register
 from gmil.classifiers.settings import make_generator
 from gmil.classifiers.weighted.centers import CENTERS, choose_centers
-from gmil.classifiers.weighted.fitting import FittedViews, Fitting, Learning, fit_views
+from gmil.classifiers.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
 from gmil.classifiers.weighted.instances import instance_scores
 from gmil.classifiers.weighted.model import KERNELS
 from gmil.classifiers.weighted.streaming import Plan, decide_lazily, fit_lazily
 from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
+from gmil.persistence.schema import Array, Either, Flag, Items, Kind, Number
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_label_count, check_lazy_bags
 
@@ -115,6 +116,15 @@ class WeightedGMIL(BagClassifier):
     >>> model.score(bags[1::2], y[1::2]) > 0.75
     True
     """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        **FITTED_VIEWS,
+        "view_weights_": Items(VIEW_WEIGHT),
+        "left_out_decisions_": Either(Array("B", infinite=True, nan=True), Array("B", "P", infinite=True, nan=True)),
+        "familiar_distance_": Number(infinite=True),
+        "multilabel_": Flag(),
+        "sparse_": Flag(),
+    }
 
     _reads_blocks = True
     _folds_in_threads = True  # most of a fit is many small decompositions

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.classifiers.weighted.model import Candidate, View, fit_candidate, refit_on_points
+from gmil.classifiers.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
 from gmil.classifiers.weighted.ridge import calibrate, stack
-from gmil.classifiers.weighted.views import ScaledSpace, bag_features, kinds_of
+from gmil.classifiers.weighted.views import KINDS, SCALES, ScaledSpace, bag_features, kinds_of
 from gmil.engine import one_blas_thread, resolve
+from gmil.persistence.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
 from gmil.scaling import RankScaling, Scaling
 
 if TYPE_CHECKING:
@@ -21,6 +22,48 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+_COLUMN_SPACE = Record(
+    {
+        "name": Choice(*SCALES, None),
+        "centers": Array("k", "d"),
+        "shift": OrNone(Array("d")),
+        "divisor": OrNone(Array("d", above=0)),
+        "unit_length": Flag(),
+    },
+    local=("k",),
+)
+_RANK_SPACE = Record({"name": Choice("rank"), "centers": Array("k", "d"), "knots": Array("d", "t")}, local=("k", "t"))
+_VIEW = Record(
+    {
+        "space": Count(below="spaces"),
+        "kind": Choice(*KINDS, "mean"),
+        "shift": OrNone(Array("c")),
+        "divisor": OrNone(Array("c", above=0)),
+        "kernel": Choice(*KERNELS, "linear"),
+        "points": OrNone(Rows("m", "c")),
+        "width": Number(above=0),
+        "coefficients": Array("n", "P"),
+    },
+    local=("c", "m", "n"),
+)
+VIEW_WEIGHT = Record(
+    {
+        "scale": Choice(*SCALES, None),
+        "kind": Choice(*KINDS, "mean"),
+        "kernel": Choice(*KERNELS, "linear"),
+        "weights": Array("P"),
+    }
+)
+"""What `Weighed.summary` says about a view."""
+
+FITTED_VIEWS: dict[str, Kind] = {
+    "intercepts_": Array("P"),
+    "spaces_": Items(Either(_RANK_SPACE, _COLUMN_SPACE), "spaces", least=1),
+    "views_": Items(_VIEW),
+}
+"""What `Fitting.as_plain` and its intercepts are."""
 
 
 class FittedViews(NamedTuple):
