@@ -30,6 +30,9 @@ def check_sklearn_model(model: Any) -> None:
         raise DamageError(msg)
     for part in _parts(model, 0):
         if sp.issparse(part):
+            if part.format not in ("csr", "csc"):
+                msg = f"it holds a sparse array of format {part.format!r}"
+                raise DamageError(msg)
             part.check_format(full_check=True)
         elif isinstance(part, BaseEstimator):
             _check_estimator(part)
@@ -147,8 +150,8 @@ def _check_coefficients(value: Any, n_rows: int, what: str, sizes: dict[str, int
 
 
 def _check_sparse(value: Any, n_columns: int, what: str, sizes: dict[str, int]) -> None:
-    if not sp.issparse(value) or value.format != "csr" or value.indices.dtype != np.int32:
-        msg = f"{what} must be sparse, with rows and indices of 32 bits"
+    if not sp.issparse(value) or value.format != "csr" or value.data.dtype != np.float64:
+        msg = f"{what} must be sparse rows of float64"
         raise DamageError(msg)
     Rows("S", n_columns).check(sp.csr_array(value), what, sizes)
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
 
-# A NumPy type is data; skops leaves it to us to say so, and SimpleImputer holds one.
-_TRUSTED = ["numpy.dtype"]
+# NumPy types and sparse arrays are data; skops leaves it to us to say so. SimpleImputer holds the one, SVC the other.
+_TRUSTED = ["numpy.dtype", "scipy.sparse._csr.csr_array", "scipy.sparse._csr.csr_matrix"]
 _MOST_MEMBERS = 10_000
 _MOST_SCHEMA = 2 << 20
 """Bytes of the JSON in an archive: skops makes objects of it that take many times its text."""
