@@ -7,7 +7,7 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench sanitize clean
+.PHONY: help setup demo test test-all lint format bench fuzz sanitize clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	$(BIN)/python benchmarks/engine.py --out results/engine
 	$(BIN)/python benchmarks/cross_validation.py --out results/cross_validation
+
+fuzz: $(VENV)/tests-installed  ## Load thousands of mutated files in child processes; goes on where it ended, in results/fuzz
+	$(ONE_THREAD) $(BIN)/python -m tools.fuzz --jobs $(WORKERS)
 
 sanitize: $(VENV)/tests-installed  ## Run the kernel tests under the address and undefined-behaviour sanitizers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check setuptools Cython

@@ -1,0 +1,57 @@
+"""What is done with a file: load it and predict, or read it and look at everything in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+
+import gmil
+from gmil.video import EventDetectors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tools.fuzz.judging import Values
+
+
+def use_model(path: Path, bags: gmil.Bags) -> Values:
+    """Load a model and return its decisions first, then its predictions and the scores of instances."""
+    if path.stem == "EventDetectors":
+        return [EventDetectors.load(path).decide(bags)]
+    model = gmil.load(path)
+    if not is_classifier(model):
+        return [_dense(model.transform(bags).instances)]
+    found = [model.decision_function(bags), model.predict(bags)]
+    if hasattr(model, "score_instances"):
+        found.append(np.concatenate([np.ravel(scores) for scores in model.score_instances(bags)]))
+    return found
+
+
+def use_data(path: Path) -> Values:
+    """Read a file or a folder and return all of it; predict, where a model takes what is there."""
+    return _contents(*gmil.read(path))
+
+
+def use_lazily(path: Path) -> Values:
+    """Scan a file or a folder, load it, and return all of it."""
+    lazy, y = gmil.scan(path)
+    return _contents(lazy.load(), y)
+
+
+def _contents(bags: gmil.Bags, y: Any) -> Values:
+    names = () if bags.feature_names is None else bags.feature_names
+    info = [] if bags.instance_info is None else [np.array(str(bags.instance_info.to_pydict()))]
+    ids = np.array([]) if bags.bag_ids is None else bags.bag_ids
+    labels = np.array([]) if y is None else y
+    return [_dense(bags.instances), bags.offsets, ids, labels, np.array(names), *info]
+
+
+def _dense(instances: Any) -> Any:
+    """Return all numbers; a sparse matrix by its parts, which may be wider than memory."""
+    if not sp.issparse(instances):
+        return instances
+    matrix = instances.tocsr()
+    return np.concatenate([matrix.data, matrix.indices, matrix.indptr, matrix.shape])
