@@ -10,9 +10,10 @@ from tests.fuzz_fakes import FakeWork
 from tools.fuzz.__main__ import main
 from tools.fuzz.mutations import mutate
 from tools.fuzz.mutations.choice import _FORMATS
+from tools.fuzz.mutations.documents import tidy
 from tools.fuzz.mutations.models import SIGNED, UNSIGNED, sign
 from tools.fuzz.mutations.plain import PLAIN, edit_byte_at
-from tools.fuzz.mutations.safetensors_files import parse
+from tools.fuzz.mutations.safetensors_files import Tensor, parse
 from tools.fuzz.mutations.zips import Member, bomb, unzip, zipped
 from tools.fuzz.results import BAD, FINE, Case, Result
 from tools.fuzz.runner import BrokenCaseError, run
@@ -92,6 +93,15 @@ def test_signed_files_have_the_checksum_of_what_they_hold(monkeypatch, tmp_path)
     metadata["sha256"] = "stale"
     sign(tensors, metadata)
     assert metadata["sha256"] == f"{len(tensors)}"
+
+
+def test_a_tidy_document_refers_to_every_tensor_once_by_its_shape():
+    tensors = {name: Tensor.of(np.zeros((2, 3))) for name in "ab"}
+    twice = [{"tensor": "a", "shape": [6], "order": "C"}, {"tensor": "a", "shape": [2, 3], "order": "C"}]
+    tidy(twice, tensors)
+    assert [entry["shape"] for entry in twice] == [[2, 3], [2, 3]]
+    assert {entry["tensor"] for entry in twice} == set(tensors)
+    assert len(tensors) == 2
 
 
 def test_archives_written_by_hand_are_archives():

@@ -133,7 +133,7 @@ def _write_data(folder: Path) -> None:
 def _write_other_tables(folder: Path, bags: gmil.Bags, y: Any) -> None:
     rows = {"bag": np.repeat(np.arange(len(bags)), bags.sizes), "label": np.repeat(y, bags.sizes)}
     lists = pa.table({**rows, "features": pa.array(bags.instances.tolist())})
-    pq.write_table(lists, folder / "lists.parquet", compression="none")
+    pq.write_table(lists, folder / "lists.parquet", compression="none", write_page_checksum=True)
     np.savez(folder / "stored.npz", X=bags.instances, bag_index=rows["bag"], y=y)
 
 
@@ -172,7 +172,8 @@ def _write_bag(path: Path, bag: Any) -> None:
     elif path.suffix == ".npz":
         np.savez(path, X=bag)
     else:
-        pq.write_table(pa.table({f"f{i}": column for i, column in enumerate(np.asarray(bag).T)}), path)
+        columns = {f"f{i}": column for i, column in enumerate(np.asarray(bag).T)}
+        pq.write_table(pa.table(columns), path, write_page_checksum=True)
 
 
 # -------------------------------------------------------------------------------- the same bytes again

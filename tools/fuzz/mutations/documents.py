@@ -35,6 +35,26 @@ def _at_key(root: list[Any], *keys: str) -> list[tuple[Any, Any]]:
     return [(c, k) for c, k in places(root) if isinstance(c, dict) and k in keys]
 
 
+def tidy(root: list[Any], tensors: dict[str, Tensor]) -> None:
+    """Let the document agree with the tensors, as somebody would who writes a false file with care.
+
+    Shapes are those of the tensors, every tensor is referred to once, and none is left over.
+    """
+    used: set[str] = set()
+    for container, key in _at_key(root, "tensor", "skops"):
+        name = container[key]
+        if not isinstance(name, str) or name not in tensors:
+            continue
+        if name in used:
+            tensors[f"{name} {len(used)}"] = tensors[name]
+            name = container[key] = f"{name} {len(used)}"
+        used.add(name)
+        if key == "tensor" and "shape" in container:
+            container["shape"] = list(tensors[name].shape)
+    for name in set(tensors) - used:
+        del tensors[name]
+
+
 def lying_class(root: list[Any], rng: Generator) -> None:
     """Name another class: a registered one half of the time, else one that must not be built."""
     container, key = pick(_at_key(root, "class") or [(root, 0)], rng)

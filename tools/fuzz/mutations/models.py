@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from safetensors.numpy import load
-from tools.fuzz.mutations.documents import DOCUMENTS
+from tools.fuzz.mutations.documents import DOCUMENTS, tidy
 from tools.fuzz.mutations.headers import HEADERS, METADATA
 from tools.fuzz.mutations.plain import PLAIN
 from tools.fuzz.mutations.safetensors_files import Tensor, joined, pack, parse, split
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Mutate = Callable[[bytes, Generator], bytes]
 
 _DOCUMENT, _CHECKSUM = "gmil", "sha256"
+_TIDY = 0.7
 
 
 @dataclass
@@ -64,6 +65,8 @@ def _on_document(edit: Any, signed: bool) -> Mutate:
         edit(file.root, rng)
         if signed and isinstance(file.root[0], dict):
             file.root[0]["version"] = version
+        if signed and rng.random() < _TIDY:
+            tidy(file.root, file.tensors)
         file.metadata[_DOCUMENT] = to_text(file.root)
         return _finish(file.tensors, file.metadata, signed)
 
@@ -84,9 +87,12 @@ def _on_both(edit: Any, signed: bool) -> Mutate:
 
 def _on_tensors(edit: Any, signed: bool) -> Mutate:
     def mutate(data: bytes, rng: Generator) -> bytes:
-        tensors, metadata = parse(data)
-        edit(tensors, rng)
-        return _finish(tensors, metadata, signed)
+        file = ModelFile.parse(data)
+        edit(file.tensors, rng)
+        if signed and rng.random() < _TIDY:
+            tidy(file.root, file.tensors)
+            file.metadata[_DOCUMENT] = to_text(file.root)
+        return _finish(file.tensors, file.metadata, signed)
 
     return mutate
 
