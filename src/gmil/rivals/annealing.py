@@ -118,6 +118,8 @@ class AnnealedSVM(KernelMachine):
     """
 
     _tuning_rounds: ClassVar[int] = 1
+    _kept_parameters = ("kernel", "balance")
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "positive_share_": Number(at_least=0, at_most=1),
         "temperatures_": Array("T", at_least=0, infinite=True),

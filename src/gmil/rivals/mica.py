@@ -123,6 +123,8 @@ class MICA(InstanceFunction):
     """
 
     _tuning_rounds: ClassVar[int] = 1
+    _kept_parameters = ("kernel", "balance")
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "nu_": Number(above=0),
         "n_weights_": Count(),

@@ -184,6 +184,8 @@ class WitnessSVM(KernelMachine):
     True
     """
 
+    _kept_parameters = ("kernel", "balance")
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **KernelMachine._parameter_constraints,
         "balance": ["boolean"],
