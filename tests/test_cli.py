@@ -165,6 +165,9 @@ def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
     path, _, _ = bags_file
     assert run("fit", path, "-o", tmp_path / "m.gmil", "--positive", "0").exit_code == 0
     assert gmil.load(tmp_path / "m.gmil").pos_label == 0
+    rows = run("predict", tmp_path / "m.gmil", path).stdout.splitlines()[1:]
+    for prediction, decision, probability in (map(float, row.split(",")[-3:]) for row in rows):
+        assert (prediction == 0) == (decision > 0) == (probability > 0.5)
     wrong = run("fit", path, "-o", tmp_path / "x.gmil", "--positive", "yes")
     assert wrong.exit_code == 2
     assert "--positive yes is not a label of the data; its labels are 0, 1." in wrong.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 
 import numpy as np
@@ -488,6 +489,17 @@ def test_models_are_saved_and_loaded(classifier, gaussian_bags, tmp_path):
     model = seeded(classifier).fit(bags, y)
     model.save(tmp_path / "model.gmil")
     assert_array_equal(gmil.load(tmp_path / "model.gmil").decision_function(bags), model.decision_function(bags))
+
+
+@every_classifier
+def test_files_with_what_no_fit_sets_are_refused(classifier, gaussian_bags, tmp_path):
+    model = seeded(classifier).fit(*gaussian_bags())
+    for name in ("pos_label", *model._kept_parameters):
+        lying = copy.copy(model)
+        setattr(lying, f"{name}_", "nonsense")
+        lying.save(tmp_path / "model.gmil")
+        with pytest.raises(gmil.ModelFileError):
+            gmil.load(tmp_path / "model.gmil")
 
 
 @every_classifier

@@ -262,6 +262,33 @@ def test_the_area_under_the_curve_knows_which_class_is_positive(data):
     assert turned.auc() == pytest.approx(plain.auc())
 
 
+@pytest.mark.parametrize("positive", ["cat", "dog"])
+@pytest.mark.parametrize(
+    ("model", "lazy"),
+    [
+        (GMIL(5), False),  # all folds in one batch
+        (GMIL(5), True),
+        (GMIL(5, rule="vote"), False),  # fold by fold
+        (gmil.CitationKNN(), False),  # folds that share distances
+        (gmil.WeightedGMIL(20, scales=("standard",)), False),
+        (gmil.WeightedGMIL(20, scales=("standard",)), True),
+        (make_pipeline(PerInstance(), GMIL(5)), False),
+    ],
+    ids=str,
+)
+def test_decisions_are_about_the_second_class_whichever_is_positive(data, model, lazy, positive):
+    bags, y = data
+    bags = gmil.LazyBags.from_array(bags.instances, bags.offsets) if lazy else bags
+    name = "gmil__pos_label" if hasattr(model, "steps") else "pos_label"
+    result = cross_validate(clone(model).set_params(**{name: positive}), bags, np.array(["cat", "dog"])[y], cv=3)
+    assert result.positive_label == positive
+    clear = result.decisions != 0
+    np.testing.assert_array_equal(result.predictions[clear] == "dog", result.decisions[clear] > 0)
+    assert set(result.predictions[~clear]) <= {"cat", "dog"} - {positive}  # a tie is negative
+    assert result.one_vs_rest("dog").auc() == pytest.approx(result.auc())
+    np.testing.assert_array_equal(result.one_vs_rest("cat").decisions, -result.decisions)
+
+
 def test_more_classes(data):
     bags, y = data
     three = np.where(np.arange(60) < 20, 2, y)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gmil import persistence
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, ModelFileError
 from gmil.persistence.schema import Count, Kind, Labels, OrMissing, Plain, Texts
 from gmil.scaling import has_unit_length
 from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
@@ -219,9 +219,18 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     def _complete(self) -> None:
         super()._complete()
-        if hasattr(self, "classes_") and not hasattr(self, "pos_label_"):
-            pos_label, several = getattr(self, "pos_label", None), getattr(self, "multilabel_", False)
-            self.pos_label_ = None if several else choose_positive_class(pos_label, self.classes_)
+        if not hasattr(self, "classes_"):
+            return
+        labels = self.classes_.tolist()
+        has_two = len(labels) == 2 and not getattr(self, "multilabel_", False)
+        if not hasattr(self, "pos_label_"):
+            given = getattr(self, "pos_label", None)
+            self.pos_label_ = None if not has_two else labels[1] if given is None else given
+        if has_two != (self.pos_label_ in labels):
+            msg = (
+                f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of the classes {labels}."
+            )
+            raise ModelFileError(msg)
         if hasattr(self, "scale_shift_") and not hasattr(self, "unit_length_"):
             self.unit_length_ = has_unit_length(cast("Any", self).scale)
 

@@ -208,6 +208,19 @@ def test_bags_that_are_passed_in_are_used(tmp_path):
     assert result.positive_label == "sick"
 
 
+@pytest.mark.parametrize("positive", [9, 10])
+def test_decisions_are_about_the_second_class_in_the_order_of_texts(tmp_path, positive):
+    bags, y = gmil.make_bags(20, random_state=5, return_X_y=True)
+    labels = 9 + y  # as texts, 10 comes before 9
+    method = {"name": "gmil", "columns": ["paper"], "params": {"n_clusters": 5, "pos_label": positive}}
+    document = {"datasets": ["mine"], "protocol": {"folds": 2, "repeats": 1}, "method": [method]}
+    found = run(parse_spec(document, "mine"), output=tmp_path, data={"mine": (bags, labels)})
+    result = found.cross_validation("mine", "gmil", "paper")
+    assert result.positive_label == str(positive)
+    clear = result.decisions != 0
+    assert np.array_equal(result.predictions[clear] == "9", result.decisions[clear] > 0)
+
+
 def test_three_classes_keep_their_decisions(tmp_path):
     bags, y = gmil.make_bags(30, n_classes=3, random_state=5, return_X_y=True)
     document = {

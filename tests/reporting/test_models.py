@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import gmil
 from gmil.reporting import explorer as exploring
 from gmil.reporting.html import script_json
+from gmil.reporting.judging import judge
 
 HOSTILE_TAG = "<img src=x onerror"
 
@@ -111,6 +112,14 @@ def test_pipelines_and_searches_are_looked_into(gaussian_bags):
     assert len(look.bins) == 6
     search = GridSearchCV(gmil.GMIL(random_state=0), {"n_clusters": [5, 7]}, cv=2).fit(bags, y)
     assert len(gmil.report(search, bags, y).summary.looks[0].bins) == search.best_params_["n_clusters"]
+
+
+@pytest.mark.parametrize("label", [None, "event", "other"])
+def test_decisions_are_about_the_class_that_is_looked_at(videos, label):
+    bags, y, model = videos
+    judged = judge(model, bags, y, label)
+    assert judged.label == (label or "event")
+    assert [text == judged.label for text in judged.predicted] == (judged.decisions > 0).tolist()
 
 
 def test_of_several_classes_one_is_looked_at(gaussian_bags):

@@ -56,7 +56,8 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
+        about; decisions are about ``classes_[1]`` in any case.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples of candidates and of the rule for the width.
 
@@ -77,10 +78,14 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
     threshold_ : float
         The distance to the nearest target below which a bag is positive.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for the positive class is tau less the distance between the bag and the targets.
+
     Training costs O(M N d) for M candidates and N instances of d features; sparse instances are made dense, some at
     a time, for the box. A new bag costs O(n d) for each target.
 

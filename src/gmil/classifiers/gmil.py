@@ -105,7 +105,8 @@ class GMIL(FittingSteps):
         "gaussian" replaces the counts of Eq. 3 and 4 by a kernel density at the centres: an instance at the distance
         d counts exp(-d^2 / 2b^2) for every centre, with b the median distance of instances to their nearest centre.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
+        about; decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
@@ -128,6 +129,8 @@ class GMIL(FittingSteps):
     threshold_ : float, array of shape (n_classes,), or None
         tau where there is no negative codebook.
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
@@ -136,6 +139,8 @@ class GMIL(FittingSteps):
 
     Notes
     -----
+    The decision for the positive class is dist(B, C-) - dist(B, C+), or tau - dist(B, C+).
+
     Training costs O(N K d) per iteration of k-means and one assignment of all instances; a new bag costs
     O(n (p + q) d). With more than two classes each is set against the others on one clustering.
 

@@ -101,7 +101,10 @@ def predict(
     stream: bool,
     dask: str | None,
 ) -> None:
-    """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag."""
+    """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag.
+
+    Of two classes, decision and probability are about the positive one.
+    """
     with clear_errors(), cluster(dask) as client:
         _check_output(output, model, data)
         estimator = persistence.load(model)

@@ -71,7 +71,8 @@ class AnnealedSVM(KernelMachine):
         "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
         the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -96,6 +97,8 @@ class AnnealedSVM(KernelMachine):
     n_iter_ : int
         Machines trained.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes

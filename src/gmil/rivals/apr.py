@@ -65,7 +65,8 @@ class APR(BinaryClassifier):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`. None, as published, suits
         features of one unit: the size of a box is the sum of its widths.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
 
     Attributes
     ----------
@@ -80,10 +81,15 @@ class APR(BinaryClassifier):
     n_iter_ : int
         How often a box was grown.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for the positive class is how far inside the box the best instance lies, on its worst feature, in
+    deviations.
+
     The edges belong to the box: it holds an instance of every positive training bag, also where the kernel estimate, of
     many instances inside, does not move them.
 

@@ -58,7 +58,8 @@ class CitationKNN(ScaledClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`; results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
@@ -75,10 +76,14 @@ class CitationKNN(ScaledClassifier):
     labels_ : array of shape (n_bags,)
         The class of every training bag, as its position in ``classes_``.
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for a class of two is the votes for it less those for the other; of more classes, the votes for each.
+
     Training costs half of the distances between all pairs of instances, O(N^2 d), and a new bag the distances to
     all training instances; only some megabytes of them are held at a time. Sparse instances stay sparse.
 

@@ -72,7 +72,8 @@ class MICRF(BinaryClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features for the dissimilarities, fitted on the training instances; the scorer has its own.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``. A scorer that has no own ``pos_label`` gets it.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case. A scorer that has no own ``pos_label`` gets it.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -101,10 +102,15 @@ class MICRF(BinaryClassifier):
     n_iter_ : int
         How often weights were learned.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for the positive class is how much the best instance of a bag lowers the energy. With ``transductive``
+    the bags choose jointly first, and each is then judged with the others as they chose.
+
     On the training bags the scores come from five folds, so that they are no better than those of new bags; groups are
     left out as a whole. Bags that no fold can test keep the scores of the final scorer.
 

@@ -202,7 +202,8 @@ class DiverseDensity(DensityClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -223,10 +224,14 @@ class DiverseDensity(DensityClassifier):
     n_iter_ : int
         Iterations of L-BFGS that led to the concept, at least 1.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for the positive class is log P(positive) less the log of the threshold.
+
     An evaluation of the likelihood and its gradient costs O(N d) for N training instances. Sparse instances are made
     dense, on the features that vary: 16 bytes for every value.
 

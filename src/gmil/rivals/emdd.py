@@ -47,7 +47,8 @@ class EMDD(DensityClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -68,10 +69,14 @@ class EMDD(DensityClassifier):
     n_iter_ : int
         Iterations of L-BFGS that led to a concept, in all rounds: the most, at least 1.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for the positive class is log P(positive) less the log of the threshold.
+
     An E-step costs O(N d) for N training instances, an evaluation in the M-step O(n_bags d). Sparse instances are
     made dense, on the features that vary: 16 bytes for every value.
 

@@ -64,7 +64,8 @@ class MILEnsemble(BagClassifier):
     n_estimators : int, default=5
         The number of draws. With an even number two classes may tie, and a tie is negative.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Members that have no own ``pos_label`` get it.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case. Members that have no own ``pos_label`` get it.
     n_jobs : int or None, default=None
         Members that are trained at the same time, in processes; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -75,10 +76,15 @@ class MILEnsemble(BagClassifier):
     estimators_ : list of classifiers
         The members, fitted.
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
 
     Notes
     -----
+    The decision for a class of two is the share of members for it less that for the other; of more classes, the share
+    for each.
+
     Every draw takes as many bags as there are, with replacement: a bag may be there twice, and then counts twice. A
     draw without a bag of some class is drawn again.
 

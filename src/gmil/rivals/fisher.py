@@ -56,7 +56,8 @@ class FisherVectorClassifier(EncodedClassifier):
         With more training instances than this, the mixture is learnt on a sample without replacement. None: always
         on all.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
+        not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
@@ -76,6 +77,8 @@ class FisherVectorClassifier(EncodedClassifier):
     C_ : float
         The price in use.
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
     n_iter_ : int
         Iterations of expectation maximisation.

@@ -68,7 +68,8 @@ class GPMIL(BinaryClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
@@ -93,10 +94,14 @@ class GPMIL(BinaryClassifier):
     n_iter_ : int
         Iterations of L-BFGS, at least 1.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
     -----
+    Decisions are log-odds, with the variance of the soft maximum taken into account.
+
     The posterior is Gaussian around its mode, with the expected curvature of the likelihood. One evaluation of the
     evidence and its gradient costs O(N^3) with all N instances and O(N M^2) with M inducing points; memory is that of
     some matrices N x N or N x M.

@@ -74,7 +74,8 @@ class GraphKernelSVM(TunedClassifier):
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
+        not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -95,6 +96,8 @@ class GraphKernelSVM(TunedClassifier):
     n_thinned_bags_ : int
         Training bags with more than ``max_edges`` edges.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes

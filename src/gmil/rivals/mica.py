@@ -74,7 +74,8 @@ class MICA(InstanceFunction):
         (those given win ties), with nu = 100; then nu from 1, 10, 100, 1000. Of more than 2000 instances, 2000 stand
         for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it would.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -101,6 +102,8 @@ class MICA(InstanceFunction):
     n_iter_ : int
         Linear programs solved for the plane.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes

@@ -56,7 +56,8 @@ class MILES(EmbeddedClassifier):
     max_iter : int, default=100_000
         Iterations of the linear classifier at most.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
@@ -77,6 +78,8 @@ class MILES(EmbeddedClassifier):
     C_ : float
         The price in use.
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
     n_iter_ : int
         Iterations of the linear classifier.

@@ -68,7 +68,8 @@ class SetKernelSVM(TunableClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
+        not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
@@ -89,6 +90,8 @@ class SetKernelSVM(TunableClassifier):
         Their weights.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
 
     Notes

@@ -50,7 +50,8 @@ class InstanceSVM(KernelMachine):
         the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
         are thinned.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -73,6 +74,8 @@ class InstanceSVM(KernelMachine):
     n_iter_ : int
         Machines trained.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes
@@ -136,7 +139,8 @@ class WitnessSVM(KernelMachine):
         times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
         what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, and all instances.
     pos_label : label or None, default=None
-        The positive class; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -160,6 +164,8 @@ class WitnessSVM(KernelMachine):
     n_iter_ : int
         Machines trained.
     classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
     n_features_in_ : int
 
     Notes

@@ -75,7 +75,8 @@ class WeightedGMIL(BagClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, as in scikit-learn; not for indicator labels.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``.
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Threads of the engine; None is every core of this process.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
@@ -92,19 +93,21 @@ class WeightedGMIL(BagClassifier):
     spaces_ : list of dict
         The scalings and centres that they use.
     intercepts_ : array of shape (n_problems,)
-        The decision where every view is silent.
+        The decision for the positive class where every view is silent.
     left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
-        Log-odds of the training bags, each (or its group) left out by every view; weights and calibration are those
-        of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
+        Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view;
+        weights and calibration are those of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
     familiar_distance_ : float
         99 % of the training bags are nearer than this to a centre of another bag.
     classes_ : array of shape (n_classes,)
         For indicator labels the numbers of the columns.
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
     n_features_in_ : int
 
     Notes
     -----
-    Decisions are log-odds, calibrated on what was left out: above zero means more likely positive than not. With n
+    Decisions are log-odds, calibrated on what was left out: above zero means more likely than not. With n
     bags, N instances, d features and K centres a view costs O(N K d + n^2 d + n^3) up to ``max_bags`` bags, and
     grows linearly in bags and instances beyond.
 
