@@ -226,10 +226,8 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         if not hasattr(self, "pos_label_"):
             given = getattr(self, "pos_label", None)
             self.pos_label_ = None if not has_two else labels[1] if given is None else given
-        if has_two != (self.pos_label_ in labels):
-            msg = (
-                f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of the classes {labels}."
-            )
+        if not (self.pos_label_ in labels if has_two else self.pos_label_ is None):
+            msg = f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of {labels}."
             raise ModelFileError(msg)
         if hasattr(self, "scale_shift_") and not hasattr(self, "unit_length_"):
             self.unit_length_ = has_unit_length(cast("Any", self).scale)
