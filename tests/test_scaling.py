@@ -53,7 +53,17 @@ def test_a_constant_feature_is_moved_and_not_stretched(train_and_new):
     for how in ("standard", "minmax"):
         scaling = fit_scaling(train, how)
         assert_array_equal(scaling.divisor[[2, 3]], [1, 1])
-        assert_allclose(apply_scaling(train, scaling)[:, [2, 3]], 0, atol=1e-7)
+        assert_array_equal(apply_scaling(train, scaling)[:, [2, 3]], 0)
+
+
+@pytest.mark.parametrize("how", ["standard", "minmax"])
+@pytest.mark.parametrize("value", [0.1, -1e6 / 3, 1e-30])
+def test_a_feature_that_differs_by_rounding_is_not_stretched(how, value, dtype):
+    rows = np.full((30, 2), value, dtype=dtype)
+    rows[::3, 0] = np.nextafter(rows[0, 0], dtype(np.inf))
+    scaling = fit_scaling(rows, how)
+    assert_array_equal(scaling.divisor, [1, 1])
+    assert np.abs(apply_scaling(rows, scaling)).max() <= 4 * np.finfo(dtype).eps * abs(value)
 
 
 def test_global_scales_the_range_of_the_whole_matrix_to_one(dtype):

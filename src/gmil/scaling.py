@@ -25,6 +25,10 @@ class Scaling(NamedTuple):
     unit_length: bool
 
 
+_ROUNDING_STEPS = 4
+"""Columns that differ by no more than so many roundings count as constant."""
+
+
 class ColumnSummary(NamedTuple):
     """All that a scaling has to know of training instances, each of shape (n_features,)."""
 
@@ -62,7 +66,6 @@ def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
     if column_part == "l2":
         return Scaling(None, None, unit_length=True)
     shift, divisor = _COLUMN_SCALINGS[column_part](X)
-    divisor = np.where(divisor > 0, divisor, 1)  # a constant feature is moved, not stretched
     if sp.issparse(X):
         if length_part:
             msg = f"scale={how!r} moves the origin, which would make sparse instances dense. Use scale='l2'."
@@ -70,6 +73,21 @@ def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
         # Distances do not see a shift, so sparse instances stay sparse without it.
         return Scaling(None, divisor.astype(X.dtype), unit_length=False)
     return Scaling(shift.astype(X.dtype), divisor.astype(X.dtype), unit_length=bool(length_part))
+
+
+def safe_units(shift: Floats, divisor: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return units of columns in which rounding does not become a feature.
+
+    A constant column is moved to zero, exactly, and one that differs by rounding alone is not stretched. ``low`` and
+    ``high`` are the range of every column, in the precision of the data.
+    """
+    varies = (low < high) & (divisor > rounding_of(low, high))
+    return np.where(low < high, shift, low), np.where(varies, divisor, 1)
+
+
+def rounding_of(low: Floats, high: Floats) -> Floats:
+    """Return by how much the values of columns with this range may differ without saying anything."""
+    return _ROUNDING_STEPS * np.finfo(low.dtype).eps * np.maximum(np.abs(low), np.abs(high))
 
 
 def apply_scaling(X: Instances, scaling: Scaling) -> Instances:
@@ -102,7 +120,7 @@ def _divide_columns(X: Any, divisor: Floats, *, in_place: bool) -> Any:
 
 def _standard(X: Any) -> tuple[Floats, Floats]:
     if isinstance(X, ColumnSummary):
-        mean, variance = X.mean, X.variance.copy()
+        mean, variance = X.mean, X.variance
     elif sp.issparse(X):
         mean, variance = mean_variance_axis(X.astype(np.float64), axis=0)
     else:
@@ -110,21 +128,19 @@ def _standard(X: Any) -> tuple[Floats, Floats]:
         mean = deviations.mean(axis=0)
         deviations -= mean
         variance = np.einsum("ij,ij->j", deviations, deviations) / X.shape[0]
-    low, high = _column_range(X)
-    variance[low == high] = 0  # rounding leaves a tiny variance where a feature is constant
-    return mean, np.sqrt(variance)
+    return safe_units(mean, np.sqrt(variance), *_column_range(X))
 
 
 def _minmax(X: Any) -> tuple[Floats, Floats]:
     low, high = _column_range(X)
-    return low, high - low
+    return safe_units(low, high - low, low, high)
 
 
 def _global(X: Any) -> tuple[Floats, Floats]:
     low, high = _column_range(X)
     n_features = len(low)
     width = (high.max() - low.min()) * np.sqrt(n_features)
-    return np.full(n_features, low.min()), np.full(n_features, width)
+    return np.full(n_features, low.min()), np.full(n_features, width if width > 0 else 1)
 
 
 def _column_range(X: Any) -> tuple[Floats, Floats]:

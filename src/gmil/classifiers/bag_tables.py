@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from gmil.engine import closeness, is_torch, resolve, sq_differences
+from gmil.engine import closeness, column_sizes, is_torch, resolve, sq_differences
 from gmil.engine.reference import row_sq_norms
 from gmil.scaling import ColumnSummary
 
@@ -156,7 +156,7 @@ def _measure_close_bags_again(
 ) -> None:
     """Replace rounding by the truth where an instance lies on a centre, as `gmil.engine.distances` does."""
     norms = np.einsum("ij,ij->i", centers, centers)
-    limit = closeness(minima.dtype)
+    limit, sizes = closeness(minima.dtype), column_sizes(centers)
     # An instance that near to a centre is about as long as the centre.
     bags, columns = np.nonzero(minima <= limit * (4 * norms + 2 * norms.max(initial=0)))
     for bag, column in zip(bags.tolist(), columns.tolist(), strict=True):
@@ -165,7 +165,7 @@ def _measure_close_bags_again(
         size = row_sq_norms(instances[rows]) + norms[column] + norms.max(initial=0)
         close = np.flatnonzero(found <= limit * size)
         if len(close):
-            found[close] = sq_differences(instances[rows][close], centers[column][None])
+            found[close] = sq_differences(instances[rows][close], centers[column][None], sizes)
             minima[bag, column] = found.min()
 
 

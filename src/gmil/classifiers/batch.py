@@ -25,7 +25,7 @@ from gmil.classifiers.settings import CodebookSize, make_generator
 from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
 from gmil.classifiers.streaming import Request, cluster_lazily, what_needs_memory
 from gmil.classifiers.sweep import FoldClusters, Sweep, sum_spreads, sweep_decisions
-from gmil.engine import closeness, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
+from gmil.engine import closeness, column_sizes, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
 from gmil.folds import is_indicator, strata, training_folds_are_complete
 from gmil.scale import LazyBags
 from gmil.scaling import apply_scaling, fit_scaling
@@ -330,6 +330,7 @@ class _Batch:
         """Replace rounding by the truth where an instance lies on a centre, as `gmil.engine.distances` does."""
         jobs, bags, clusters = np.nonzero(minima <= closeness(np.float64) * largest)
         centers: dict[tuple[int, int], Floats] = {}
+        sizes = column_sizes(instances) if len(jobs) else np.empty(0)
         for place in zip(jobs.tolist(), bags.tolist(), clusters.tolist(), strict=True):
             job, bag, cluster = place
             if (job, cluster) not in centers:
@@ -338,7 +339,7 @@ class _Batch:
                     continue
                 centers[job, cluster] = instances[rows].mean(axis=0, dtype=np.float64)
             inside = instances[self.bags.offsets[bag] : self.bags.offsets[bag + 1]]
-            minima[place] = sq_differences(inside, centers[job, cluster]).min()
+            minima[place] = sq_differences(inside, centers[job, cluster], sizes).min()
 
     def _cluster_one(self, model: GMIL, job: int, backend: Backend) -> FoldClusters:
         """Cluster one job directly on features; return what `FoldClusters` holds of it."""

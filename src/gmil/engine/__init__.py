@@ -16,7 +16,7 @@ from gmil.engine.backends import (
     resolve,
     why_not,
 )
-from gmil.engine.distances import closeness, distances, sq_differences
+from gmil.engine.distances import closeness, column_sizes, distances, sq_differences
 from gmil.engine.kmeans import (
     GramResult,
     KMeansResult,
@@ -34,6 +34,7 @@ __all__ = [
     "KMeansResult",
     "available_backends",
     "closeness",
+    "column_sizes",
     "describe_native",
     "describe_torch",
     "distances",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gmil.engine.backends import Backend
 
 _PAIRS_AT_ONCE = 1 << 16
-ROUNDING_STEPS = 64
+_ROUNDING_STEPS = 64
 """The mean of equal numbers may be this many roundings off them."""
 
 
@@ -31,10 +31,11 @@ def distances(X: Instances, centers: Floats, backend: Backend) -> Floats:
     norms = row_sq_norms(X)[:, None] + center_norms + center_norms.max(initial=0)
     with np.errstate(invalid="ignore"):
         close = np.flatnonzero(~(squares > closeness(squares.dtype) * norms))  # what overflowed is not above it either
+    sizes = column_sizes(centers)
     for start in range(0, len(close), _PAIRS_AT_ONCE):
         pairs = close[start : start + _PAIRS_AT_ONCE]
         rows, columns = np.divmod(pairs, len(centers))
-        squares.flat[pairs] = sq_differences(dense_rows(X, rows), centers[columns])
+        squares.flat[pairs] = sq_differences(dense_rows(X, rows), centers[columns], sizes)
     return np.sqrt(squares, out=squares)
 
 
@@ -43,11 +44,24 @@ def closeness(dtype: DTypeLike) -> float:
     return float(np.sqrt(np.finfo(dtype).eps))
 
 
-def sq_differences(points: Floats, centers: Floats) -> Floats:
-    """Return squared distances of pairs by differences; a distance that is all rounding is zero."""
-    differences = points - centers
+def column_sizes(X: Floats) -> Floats:
+    """Return the largest absolute value of every column: what its rounding is relative to."""
+    return np.abs(X).max(axis=0, initial=0)
+
+
+def sq_differences(points: Floats, others: Floats, sizes: Floats) -> Floats:
+    """Return squared distances of pairs by differences; a distance that is all rounding is zero.
+
+    It is where every column differs by no more than rounding, relative to ``sizes (n_features,)``: one column that is
+    far from zero says nothing about the others.
+    """
+    differences = points - others
     squares: Floats = np.einsum("ij,ij->i", differences, differences)
-    rounding = (ROUNDING_STEPS * float(np.finfo(points.dtype).eps)) ** 2
-    limits = rounding * np.einsum("ij,ij->i", points, points)
-    squares[(squares <= limits) & np.isfinite(squares)] = 0
+    limits = rounding_of(points.dtype) * sizes
+    squares[(np.abs(differences) <= limits).all(axis=1)] = 0
     return squares
+
+
+def rounding_of(dtype: DTypeLike) -> float:
+    """Return how far, relative to equal numbers, their mean may be off them."""
+    return _ROUNDING_STEPS * float(np.finfo(dtype).eps)

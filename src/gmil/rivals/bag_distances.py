@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gmil.engine import closeness, sq_differences
+from gmil.engine import closeness, column_sizes, sq_differences
 from gmil.engine.reference import dense_rows, row_sq_norms
 
 if TYPE_CHECKING:
@@ -152,4 +152,5 @@ def _measure_close_again(
     """
     close = np.nonzero(squares <= closeness(squares.dtype) * (row_sq_norms(points).max() + largest))
     if len(close[0]):
-        squares[close] = sq_differences(dense_rows(points, rows[close]), dense_rows(instances, others[close]))
+        one, other = dense_rows(points, rows[close]), dense_rows(instances, others[close])
+        squares[close] = sq_differences(one, other, column_sizes(one))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.engine import moments
 from gmil.rivals.sparse_parts import dense
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ def _max(X: Floats, offsets: Integers, backend: Backend) -> Floats:
 
 
 def _mean(X: Floats, offsets: Integers, backend: Backend) -> Floats:
-    return backend.bag_mean(X, offsets)
+    return moments.bag_mean(X, offsets, backend)
 
 
 def _sd(X: Floats, offsets: Integers, backend: Backend) -> Floats:
-    return backend.bag_deviation(X, offsets)
+    return moments.bag_deviation(X, offsets, backend)
 
 
 STATISTICS: dict[str, Callable[[Floats, Integers, Backend], Floats]] = {

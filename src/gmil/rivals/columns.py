@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.rivals.sparse_parts import dense
+from gmil.scaling import rounding_of
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
@@ -19,9 +20,9 @@ def dense_columns(X: Instances, columns: Integers) -> Floats:
 
 
 def varying_columns(X: Instances) -> Integers:
-    """Return the columns that are not constant; all of them where every one is."""
+    """Return the columns that differ by more than rounding; all of them where none does."""
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    varying = np.flatnonzero(low < high)
+    varying = np.flatnonzero(high - low > rounding_of(low, high))
     return varying if len(varying) else np.arange(X.shape[1])

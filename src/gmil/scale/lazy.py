@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
-    from gmil.scale.passes import BagFunction, Runner, Source
+    from gmil.scale.passes import BagFunction, Join, Runner, Source
 
 _BYTES_OF_A_BLOCK = 1 << 23
 
@@ -295,7 +295,7 @@ class LazyBags:
         return found[bag_parts.rows_of_bags(offsets, back)[0]]
 
     def reduce(
-        self, function: BagFunction, joins: Sequence[np.ufunc], *, n_threads: int = 1, rows: int | None = None
+        self, function: BagFunction, joins: Sequence[Join], *, n_threads: int = 1, rows: int | None = None
     ) -> list[NDArray[Any]]:
         """Read all bags once, block by block, and return one row of every table for every bag.
 
@@ -305,7 +305,7 @@ class LazyBags:
         ----------
         function : callable
             Takes `Bags`, among them perhaps a piece of a bag, and returns tables with one row for each.
-        joins : sequence of ufunc
+        joins : sequence of callable
             What makes one row of the rows of two pieces of a bag, for every table: ``np.add``, ``np.minimum`` ...
         n_threads : int, default=1
             How many blocks are worked on at the same time.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BagFunction: TypeAlias = Callable[[Bags], Sequence[Any]]
 """Takes bags, returns tables with one row for each of them."""
+Join: TypeAlias = Callable[[Any, Any], Any]
+"""Makes one row of the rows of two pieces of a bag: ``np.add``, ``np.minimum`` ..."""
 Runner: TypeAlias = Callable[[Callable[..., Any], list[tuple[Any, ...]]], Iterator[Any]]
 """Calls a function with every tuple of arguments and yields the results in their order."""
 
@@ -182,7 +184,7 @@ def reduce_part(
     source: Source,
     part: Part,
     function: BagFunction,
-    joins: tuple[np.ufunc, ...],
+    joins: tuple[Join, ...],
     rows: int,
     ids: NDArray[Any] | None = None,
 ) -> tuple[Integers, list[NDArray[Any]]]:
@@ -209,7 +211,7 @@ def take_from_part(source: Source, part: int, wanted: Integers, rows: int) -> Fl
 class Joined:
     """Rows of bags that come in order; those of the pieces of one bag become one row."""
 
-    def __init__(self, joins: tuple[np.ufunc, ...]) -> None:
+    def __init__(self, joins: tuple[Join, ...]) -> None:
         self._joins = joins
         self._numbers: list[Integers] = []
         self._tables: list[list[NDArray[Any]]] = [[] for _ in joins]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.classifiers.weighted.views import ScaledSpace
-from gmil.engine import resolve
+from gmil.engine import moments, resolve
 from gmil.scaling import RankScaling, Scaling
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gmil.scale import LazyBags
 
 _UNSCALED = Scaling(None, None, unit_length=False)
-_JOINS = {"range": (np.minimum, np.maximum), "moments": (np.add, np.add), "nearest": (np.minimum,)}
+_JOINS = {"range": (np.minimum, np.maximum), "moments": (moments.join_moments,), "nearest": (np.minimum,)}
 
 
 class Looks(NamedTuple):
@@ -59,7 +59,7 @@ def vectors_of(bags: LazyBags, looks: Sequence[Looks], backend: Backend) -> list
     vectors: list[dict[tuple[int, str], Floats]] = [{} for _ in looks]
     for (fit, space, kind), number in source_of.items():
         scaled = looks[fit].spaces[space]
-        vectors[fit][space, kind] = _vectors(works[number], tables[number], kind, (fit, space), scaled, bags)
+        vectors[fit][space, kind] = _vectors(works[number], tables[number], kind, (fit, space), scaled, bags.dtype)
     return vectors
 
 
@@ -113,9 +113,7 @@ def _tables(scaled: Floats, offsets: Integers, kind: str, centers: list[Floats],
     if kind == "nearest":
         near = scaled.astype(np.float32, copy=False)
         return [np.hstack([backend.bag_min(backend.sq_distances(near, some), offsets) for some in centers])]
-    sizes = np.diff(offsets)[:, None]
-    wide = scaled.astype(np.float64)  # the square of the mean is taken from that of the squares
-    return [backend.bag_mean(wide, offsets) * sizes, backend.bag_mean(np.square(wide), offsets) * sizes]
+    return [moments.moment_table(scaled, offsets, backend)]
 
 
 def _vectors(
@@ -124,7 +122,7 @@ def _vectors(
     kind: str,
     owner: tuple[int, int],
     space: ScaledSpace,
-    bags: LazyBags,
+    dtype: np.dtype[Any],
 ) -> Floats:
     """Return the vectors of bags in one look, as `gmil.classifiers.weighted.views.bag_features` makes them."""
     if kind == "nearest":
@@ -134,11 +132,10 @@ def _vectors(
     follows = _follows(space.scaling, kind)
     if kind == "range":
         return np.hstack([space.apply(table) if follows else table for table in tables[kind]])
-    sizes = bags.sizes[:, None]
-    means, squares = tables[kind][0] / sizes, tables[kind][1] / sizes
-    deviations = np.sqrt(np.maximum(squares - means**2, 0))
+    sizes, means, squares = np.moveaxis(tables[kind][0], 1, 0)
+    deviations = np.sqrt(squares / sizes)
     if follows:
         means = space.apply(means)
         divisor = getattr(space.scaling, "divisor", None)
         deviations = deviations if divisor is None else deviations / divisor
-    return np.hstack([means, deviations]).astype(bags.dtype)
+    return np.hstack([means, deviations]).astype(dtype)

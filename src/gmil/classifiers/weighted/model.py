@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from gmil.classifiers.weighted.ridge import center_kernel, fit_ridge
+from gmil.scaling import safe_units
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -134,8 +135,8 @@ def fit_candidate(
 def _column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
     if sp.issparse(features):
         return None, None
-    deviation = features.std(axis=0, dtype=np.float64)
-    return features.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    return safe_units(mean, deviation, features.min(axis=0), features.max(axis=0))
 
 
 def median_width(distances: Floats) -> float:

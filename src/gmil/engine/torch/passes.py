@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from gmil.engine.distances import ROUNDING_STEPS, closeness
+from gmil.engine.distances import closeness, rounding_of
 from gmil.engine.torch.kernels import RowScaling, expand, rows_at_once, segment_ids, segment_min, sq_norms
 from gmil.engine.torch.tensors import numpy_dtype, to_device, to_host
 
@@ -139,9 +139,9 @@ def _measure_close_bags_again(
     norms = sq_norms(centers)
     # A row that near to a centre is about as long as the centre.
     close = minima <= closeness(dtype) * (4 * norms + 2 * norms.max())
-    rounding = (ROUNDING_STEPS * float(np.finfo(dtype).eps)) ** 2
+    limits = rounding_of(dtype) * centers.abs().amax(dim=0)
     for bag, column in close.nonzero().tolist():
         rows = scaling.apply(X[offsets[bag] : offsets[bag + 1]])
-        squares = sq_norms(rows - centers[column])
-        is_rounding = (squares <= rounding * sq_norms(rows)) & squares.isfinite()
-        minima[bag, column] = torch.where(is_rounding, 0, squares).min()
+        differences = rows - centers[column]
+        is_rounding = (differences.abs() <= limits).all(dim=1)
+        minima[bag, column] = torch.where(is_rounding, 0, sq_norms(differences)).min()
