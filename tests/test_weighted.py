@@ -363,3 +363,21 @@ def test_wrong_parameters(data, parameters, message):
 def test_wrong_kind_of_score(model, data):
     with pytest.raises(BagValidationError, match="kind must be 'effect', 'alone' or 'share', got 'all'"):
         model.score_instances(data[0], kind="all")
+
+
+# ------------------------------------------------------------------ backends
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("backend", [name for name in gmil.engine.available_backends() if name != "numpy"])
+def test_backends_agree_as_far_as_the_docs_say(backend, dtype):
+    bags, y = gmil.datasets.load_musk1(return_X_y=True)
+    bags = Bags(bags.instances.astype(dtype), bags.offsets)
+    model = WeightedGMIL(backend=backend, random_state=0).fit(bags, y)
+    decisions = model.decision_function(bags)
+    size = np.abs(decisions).max()
+    elsewhere = model.set_params(backend="numpy").decision_function(bags)
+    assert np.abs(elsewhere - decisions).max() < 2e-3 * size
+    fitted_elsewhere = WeightedGMIL(backend="numpy", random_state=0).fit(bags, y).decision_function(bags)
+    assert np.abs(fitted_elsewhere - decisions).max() < 0.05 * size
+    assert roc_auc_score(y, fitted_elsewhere) == pytest.approx(roc_auc_score(y, decisions), abs=1e-3)
