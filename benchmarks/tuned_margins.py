@@ -32,7 +32,8 @@ METHODS = {
     "mi-svm": lambda: gmil.WitnessSVM(tune=True),
     "aw-svm": lambda: gmil.AnnealedSVM(tune=True),
     "mica": lambda: gmil.MICA(tune=True),
-    "mi-crf": lambda: gmil.MICRF(),
+    # 0.1.0 had nothing to tune in MI-CRF.
+    "mi-crf": lambda: gmil.MICRF(**({"tune": True} if "tune" in gmil.MICRF().get_params() else {})),
 }
 N_FOLDS = 10
 CHOSEN = ("kernel_", "gamma_", "C_", "nu_", "balance_")

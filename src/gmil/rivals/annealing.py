@@ -120,7 +120,6 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
-    _tuning_rounds: ClassVar[int] = 1
     _kept_parameters = ("kernel", "balance")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -168,6 +167,9 @@ class AnnealedSVM(KernelMachine):
         self.balance = balance
         self.positive_share = positive_share
         self.cooling = cooling
+
+    def _tuning_rounds(self, n_bags: int) -> int:  # noqa: ARG002
+        return 1
 
     def _untuned(self, gamma: float) -> AnnealedSetting:
         return AnnealedSetting(gamma, self.C, self.kernel, self.balance, self.positive_share)

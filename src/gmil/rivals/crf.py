@@ -13,6 +13,7 @@ from gmil.base import register
 from gmil.classifiers.settings import make_generator
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
+from gmil.folds import fit_with_groups
 from gmil.persistence.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
 from gmil.rivals.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.rivals.crf_joint import joint_gains
@@ -27,7 +28,7 @@ from gmil.rivals.crf_states import (
     spread_of,
 )
 from gmil.rivals.crf_training import Solution, train_crf
-from gmil.rivals.members import own_positive_class, with_positive_class
+from gmil.rivals.members import own_positive_class, with_positive_class, with_seed
 from gmil.rivals.out_of_fold import out_of_fold_scores
 from gmil.rivals.scaled import BinaryClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
@@ -53,7 +54,7 @@ class MICRF(BinaryClassifier):
     ----------
     estimator : classifier of bags, list of them, or None, default=None
         What scores the instances, with ``score_instances``; it is cloned. Of several each has its own weight. None is
-        ``WitnessSVM()``.
+        ``WitnessSVM()``, with settings that ``tune`` chooses.
     C : float, default=1000.0
         Half of it is what the squared mean slack of a bag costs, next to half the squared norm of the weights.
     dissimilarity : {"both", "euclidean", "gaussian", None}, default="both"
@@ -71,6 +72,8 @@ class MICRF(BinaryClassifier):
         How often weights are learned at most.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features for the dissimilarities, fitted on the training instances; the scorer has its own.
+    tune : bool, default=False
+        Choose kernel, width, price and balance of the default scorer, as `WitnessSVM` does, once on all training bags.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
         decisions are about ``classes_[1]`` in any case. A scorer that has no own ``pos_label`` gets it.
@@ -112,7 +115,8 @@ class MICRF(BinaryClassifier):
     the bags choose jointly first, and each is then judged with the others as they chose.
 
     On the training bags the scores come from five folds, so that they are no better than those of new bags; groups are
-    left out as a whole. Bags that no fold can test keep the scores of the final scorer.
+    left out as a whole. Bags that no fold can test keep the scores of the final scorer. What ``tune`` chooses holds in
+    all folds: to choose it once more in each would take five times as long.
 
     Known of the original: the graph, its states, unary energies from the scores of other methods, pairs that cost a
     weighted sum of dissimilarities, constraint generation with a large margin, joint prediction. Ours: which
@@ -161,6 +165,7 @@ class MICRF(BinaryClassifier):
         "max_states": [AT_LEAST_ONE],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "max_iter": [AT_LEAST_ONE],
+        "tune": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
@@ -178,6 +183,7 @@ class MICRF(BinaryClassifier):
         n_restarts: int = 2,
         max_iter: int = 20,
         scale: str | None = "minmax",
+        tune: bool = False,
         pos_label: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -190,6 +196,7 @@ class MICRF(BinaryClassifier):
         self.n_restarts = n_restarts
         self.max_iter = max_iter
         self.scale = scale
+        self.tune = tune
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -213,7 +220,11 @@ class MICRF(BinaryClassifier):
         labels = self._labels_of(self._oriented(np.where(positive, 1.0, -1.0)))
         folds = tuning_folds(positive, group_numbers, generator)
         seed = int(generator.integers(2**31 - 1))
-        found = [out_of_fold_scores(base, bags, labels, group_numbers, folds, seed) for base in self._bases()]
+        bases = self._bases()
+        if self.tune:
+            tuned = with_seed(bases[0].set_params(tune=True), seed)
+            bases = [fit_with_groups(tuned, bags, labels, group_numbers).as_chosen()]
+        found = [out_of_fold_scores(base, bags, labels, group_numbers, folds, seed) for base in bases]
         self.scorers_ = [scorer for scorer, _ in found]
         scores = np.array([scores for _, scores in found])
         self._fit_graph(self._fit_scaled(bags), bags.offsets, scores, positive, generator)
@@ -290,6 +301,12 @@ class MICRF(BinaryClassifier):
 
     def _bases(self) -> list[Any]:
         """Return what scores instances, told which class is positive."""
+        if self.tune and self.estimator is not None:
+            msg = (
+                "tune=True chooses the settings of the default scorer, but an estimator was given. "
+                "Leave tune False, and let the estimator choose its own."
+            )
+            raise BagValidationError(msg)
         bases = [WitnessSVM(n_jobs=self.n_jobs)] if self.estimator is None else self.estimator
         bases = bases if isinstance(bases, list) else [bases]
         unfit = [base for base in bases if not (hasattr(base, "fit") and hasattr(base, "score_instances"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
@@ -229,6 +230,15 @@ class WitnessSVM(KernelMachine):
         self.balance = balance
         self.solver = solver
         self.max_negatives = max_negatives
+
+    def as_chosen(self) -> WitnessSVM:
+        """Return a copy that is not fitted, and has the settings in use as its parameters."""
+        settings = {"C": self.C_, "kernel": self.kernel_, "gamma": self.gamma_, "balance": self.balance_}
+        return clone(self).set_params(**settings, tune=False)
+
+    def _tuning_rounds(self, n_bags: int) -> int:
+        # "liblinear" is for large data, where one draw of folds judges many bags.
+        return 1 if self.solver == "liblinear" else super()._tuning_rounds(n_bags)
 
     def _untuned(self, gamma: float) -> MachineSetting:
         return MachineSetting(gamma, self.C, self.kernel, self.balance)

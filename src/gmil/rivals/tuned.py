@@ -72,7 +72,6 @@ class TunedClassifier(BinaryClassifier):
     tune: bool
     n_jobs: int | None
     random_state: Any
-    _tuning_rounds: ClassVar[int] = 2
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BinaryClassifier._parameter_constraints,
@@ -97,9 +96,14 @@ class TunedClassifier(BinaryClassifier):
         bags, positive = self._check_two_classes(X, y)
         group_numbers = check_groups(groups, len(bags))
         generator = make_generator(self.random_state)
-        folds = tuning_folds(positive, group_numbers, generator, self._tuning_rounds) if self.tune else []
+        rounds = self._tuning_rounds(len(bags))
+        folds = tuning_folds(positive, group_numbers, generator, rounds) if self.tune else []
         self._fit_tuned(Training(bags, positive, folds, generator), resolve("auto", self.n_jobs))
         return self
+
+    def _tuning_rounds(self, n_bags: int) -> int:  # noqa: ARG002
+        """Return how often the inner folds are drawn."""
+        return 2
 
     @abstractmethod
     def _fit_tuned(self, training: Training, backend: Backend) -> None:
