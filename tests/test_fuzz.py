@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz_fakes import FakeWork
 from tools.fuzz.__main__ import main
 from tools.fuzz.mutations import mutate
-from tools.fuzz.mutations.choice import _FORMATS
+from tools.fuzz.mutations.choice import FORMATS
 from tools.fuzz.mutations.documents import tidy
 from tools.fuzz.mutations.models import SIGNED, UNSIGNED, sign
 from tools.fuzz.mutations.plain import PLAIN, edit_byte_at
@@ -23,7 +23,7 @@ from tools.fuzz.table import outcome_table
 import gmil
 
 MODELS = Path(__file__).parent / "model_files" / "0.1.0"
-SUFFIXES = sorted(_FORMATS)
+SUFFIXES = sorted(FORMATS)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_a_mutation_changes_bytes_and_the_same_seed_makes_the_same(files, suffix
 
 
 def all_mutations():
-    for suffix, mutations in {**_FORMATS, ".gmil": {**SIGNED, **UNSIGNED}, ".any": PLAIN}.items():
+    for suffix, mutations in {**FORMATS, ".gmil": {**SIGNED, **UNSIGNED}, ".any": PLAIN}.items():
         for name, change in mutations.items():
             yield pytest.param(suffix, change, id=f"{suffix} {name}")
 

@@ -10,7 +10,6 @@ import re
 import shutil
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,13 +20,14 @@ from tests.model_files import make
 from tools.fuzz.mutations.models import sign
 from tools.fuzz.mutations.safetensors_files import Tensor, pack, parse
 from tools.fuzz.mutations.zips import Member, unzip, zipped
+from tools.fuzz.targets import MODEL_FILES
 
 import gmil
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-OLD_MODELS = Path(make.__file__).parent
 FRESH = "this"
 SMALL_MAT = "small.mat"
 _MATLAB_TEXT = 116
@@ -79,7 +79,7 @@ def write_seeds(folder: Path) -> None:
 
 def model_seeds(folder: Path) -> list[Seed]:
     """Return the model files, of released versions and of this gmil."""
-    folders = [*sorted(path for path in OLD_MODELS.iterdir() if path.is_dir()), folder / "models" / FRESH]
+    folders = [*sorted(path for path in MODEL_FILES.iterdir() if path.is_dir()), folder / "models" / FRESH]
     return [seed for place in folders for seed in _models_of(place)]
 
 

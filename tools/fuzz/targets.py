@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
+from tests.model_files import make
 
 import gmil
 from gmil.video import EventDetectors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tools.fuzz.judging import Values
+
+MODEL_FILES = Path(make.__file__).parent
 
 
 def use_model(path: Path, bags: gmil.Bags) -> Values:
@@ -31,14 +35,28 @@ def use_model(path: Path, bags: gmil.Bags) -> Values:
 
 
 def use_data(path: Path) -> Values:
-    """Read a file or a folder and return all of it; predict, where a model takes what is there."""
-    return _contents(*gmil.read(path))
+    """Read a file or a folder and return all of it."""
+    bags, y = gmil.read(path)
+    _predict(bags)
+    return _contents(bags, y)
 
 
 def use_lazily(path: Path) -> Values:
     """Scan a file or a folder, load it, and return all of it."""
     lazy, y = gmil.scan(path)
+    _predict(lazy)
     return _contents(lazy.load(), y)
+
+
+def _predict(bags: Any) -> None:
+    """Let a model decide about what was read; it may refuse, and what it decides is not looked at."""
+    with contextlib.suppress(gmil.GmilError):
+        _small_model().decision_function(bags)
+
+
+@functools.cache
+def _small_model() -> gmil.GMIL:
+    return gmil.load(MODEL_FILES / "0.1.0" / "GMIL.gmil")
 
 
 def _contents(bags: gmil.Bags, y: Any) -> Values:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.random import Generator
 
-_FORMATS: dict[str, Mapping[str, Callable[[bytes, Generator], bytes]]] = {
+FORMATS: dict[str, Mapping[str, Callable[[bytes, Generator], bytes]]] = {
     ".npz": archives.NPZ,
     ".npy": archives.NPY_FILE,
     ".parquet": parquet.PARQUET,
@@ -59,7 +59,7 @@ def mutate(data: bytes, filename: str, rng: Generator, *, signed: bool = False) 
         name, found = _first_change(data, rng, models.SIGNED if signed else {**PLAIN, **models.UNSIGNED})
         return Mutated(name, found, guarded=not signed)
     format_aware = rng.random() < 0.6
-    name, found = _first_change(data, rng, _FORMATS[suffix] if format_aware else PLAIN)
+    name, found = _first_change(data, rng, FORMATS[suffix] if format_aware else PLAIN)
     return Mutated(name, found, guarded=name in parquet.GUARDED)
 
 

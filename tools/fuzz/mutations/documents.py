@@ -15,7 +15,7 @@ from gmil.persistence import registered_classes
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-_SHAPES = ([], [0], [-1], [2**62], [10**12, 10**12], [1e3], ["3"], [3, 0], None, 3, [1] * 70)
+_SHAPES: tuple[Any, ...] = ([], [0], [-1], [2**62], [10**12, 10**12], [1e3], ["3"], [3, 0], None, 3, [1] * 70)
 _NAMES = (
     "__class__",
     "__dict__",

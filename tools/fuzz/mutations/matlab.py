@@ -109,12 +109,10 @@ def nested_cells(variables: list[bytes], rng: Generator) -> None:
     """Add a cell in a cell in a cell."""
     kind = int(pick((_CELL, _STRUCT), rng))
     inside = matrix(_CLASS_DOUBLE, (1, 1), b"", element(_DOUBLE, struct.pack("<d", 1.0)))
+    fields = b"" if kind == _CELL else element(_INT32, struct.pack("<i", 2)) + element(_INT8, b"a\x00")
     for _ in range(int(pick((3, 100, 2000), rng))):
-        fields = b"" if kind == _CELL else element(_INT32, struct.pack("<i", 2)) + element(_INT8, b"a\x00")
         inside = matrix(kind, (1, 1), b"", fields + inside)
-    depth_of_name = inside[:8] + inside[8:].replace(element(_INT8, b""), element(_INT8, b"features"), 1)
-    size = struct.pack("<II", _MATRIX, len(depth_of_name) - 8)
-    variables.insert(0, size + depth_of_name[8:])
+    variables.insert(0, matrix(kind, (1, 1), b"features", fields + inside))
 
 
 def inflate(variables: list[bytes], rng: Generator) -> None:

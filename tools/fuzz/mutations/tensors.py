@@ -50,13 +50,9 @@ def other_type(tensors: Tensors, rng: Generator) -> None:
     """Call the same bytes another type of the same size."""
     name = pick(_numbers(tensors), rng)
     if name is not None:
-        size = np.dtype(_numpy_type(tensors[name])).itemsize
+        size = tensors[name].array().itemsize
         same = {8: ("F64", "I64", "U64"), 4: ("F32", "I32", "U32"), 2: ("F16", "I16", "U16"), 1: ("U8", "I8", "BOOL")}
         tensors[name].dtype = pick(same[size], rng)
-
-
-def _numpy_type(tensor: Tensor) -> np.dtype[Any]:
-    return tensor.array().dtype
 
 
 def same_bytes_other_shape(tensors: Tensors, rng: Generator) -> None:

@@ -21,7 +21,23 @@ if TYPE_CHECKING:
     Place = tuple[Any, Any]
     Grow = Callable[[list[Any], Generator], None]
 
-_OTHER_TYPES = (None, True, False, 0, -1, 1.5, "", "text", [], {}, [[]], [None], {"a": 1}, {"list": []}, {"dict": {}})
+_OTHER_TYPES: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1.5,
+    "",
+    "text",
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": 1},
+    {"list": []},
+    {"dict": {}},
+)
 _DEPTHS = (50, 500, 5000, 100_000)
 _BRACKETS = (
     ("[", "]"),
