@@ -43,7 +43,8 @@ def test_the_explorer_ranks_the_instances_of_every_bag_by_the_scores_of_the_mode
         assert [row[1] for row in view.rows] == np.argsort(-scores, kind="stable").tolist()
         assert [row[2] for row in view.rows] == pytest.approx(np.sort(scores)[::-1], rel=1e-3)
         assert [row[7] for row in view.rows] == [0.5 * row[1] for row in view.rows]
-        assert view.decision == pytest.approx(model.decision_function(bags[[i]])[0], rel=1e-3)
+        # The page is about the positive class, which is classes_[0] here.
+        assert view.decision == pytest.approx(-model.decision_function(bags[[i]])[0], rel=1e-3)
         assert (view.label, view.predicted) == (y[i], model.predict(bags[[i]])[0])
 
 
