@@ -47,17 +47,22 @@ def first_line(error: BaseException) -> str:
 
 def refuse_impossible_size(path: Path, what: str, n_bytes: int, stored_bytes: int) -> None:
     """Refuse arrays that a file cannot hold or that this machine cannot, before memory is taken."""
-    if n_bytes > _BEST_COMPRESSION * (stored_bytes + 1024):
-        msg = (
-            f"{path} is damaged: {what} claims {n_bytes} bytes, but only {stored_bytes} are stored. "
-            "Write or download the file again."
-        )
-        raise FormatError(msg)
+    refuse_false_size(path, what, n_bytes, stored_bytes)
     memory = physical_memory()
     if memory is not None and n_bytes > memory:
         msg = (
             f"{path} does not fit: {what} takes {n_bytes / 2**30:.1f} GiB, but this machine has "
             f"{memory / 2**30:.1f} GiB of memory. Read it on a larger machine, or split the file."
+        )
+        raise FormatError(msg)
+
+
+def refuse_false_size(path: Path, what: str, n_bytes: int, stored_bytes: int) -> None:
+    """Refuse arrays that a file cannot hold."""
+    if n_bytes > _BEST_COMPRESSION * (stored_bytes + 1024):
+        msg = (
+            f"{path} is damaged: {what} claims {n_bytes} bytes, but only {stored_bytes} are stored. "
+            "Write or download the file again."
         )
         raise FormatError(msg)
 

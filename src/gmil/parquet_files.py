@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil import tables
 from gmil.errors import FormatError
-from gmil.guard import first_line
+from gmil.guard import first_line, refuse_false_size, refuse_impossible_size
 
 if TYPE_CHECKING:
     import os
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
 _SMALL = 1 << 28  # bytes that any file may claim: a column of one value takes nearly no place
 
 
-def open_parquet(path: str | os.PathLike[str], metadata: Any = None) -> Any:
-    """Return a ``pyarrow.parquet.ParquetFile`` whose names are texts and whose size can be true."""
+def open_parquet(path: str | os.PathLike[str], metadata: Any = None, coded: Sequence[str] = ()) -> Any:
+    """Return a ``pyarrow.parquet.ParquetFile`` whose names are texts and whose size can be true.
+
+    Texts of the columns ``coded`` are read as numbers and the text of each.
+    """
     import pyarrow.parquet as pq
 
     with reading_parquet(path):
-        file = pq.ParquetFile(path, metadata=metadata, page_checksum_verification=True)
-        _ = file.schema_arrow.names  # the names are decoded here, and not later
+        file = pq.ParquetFile(path, metadata=metadata, read_dictionary=list(coded), page_checksum_verification=True)
+        _ = file.schema_arrow.names  # they are decoded here, and not later
+        _refuse_more_than(path, "the table", _claimed(file.metadata))
     return file
 
 
@@ -33,16 +38,75 @@ def read_parquet(path: str | os.PathLike[str]) -> pa.Table:
     """Read a Parquet file or folder; a file that is none is one clear error."""
     import pyarrow.parquet as pq
 
+    if not Path(path).is_dir():
+        refuse_impossible_size(Path(path), "the table", _claimed(open_parquet(path).metadata), _SMALL)
+        return read_columns(path)
+    for part in Path(path).rglob("*.parquet"):
+        open_parquet(part)
     with reading_parquet(path):
         table = pq.read_table(path, page_checksum_verification=True)
-        table.validate(full=True)  # texts are UTF-8 then
-        _ = table.column_names
+        table.validate(full=True)
     return table
 
 
-def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
+def read_columns(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    groups: range | None = None,
+    metadata: Any = None,
+) -> pa.Table:
+    """Read columns of some row groups, by default all of all; their texts are UTF-8, and no longer than can be true."""
+    schema = read_schema(path, metadata)
+    names = schema.names if columns is None else list(columns)
+    texts = [name for name in names if _is_text(schema.field(name).type)]
+    file = open_parquet(path, metadata, texts)
+    with reading_parquet(path):
+        chosen = range(file.num_row_groups) if groups is None else groups
+        coded = file.read_row_groups(chosen, columns=names).select(names)
+        coded.validate(full=True)
+        for name in texts:
+            _refuse_more_than(path, f"the column {name!r}", _decoded_size(coded.column(name)))
+        return coded.cast(_part_of(schema, names, coded.schema))
+
+
+def _part_of(schema: pa.Schema, names: Sequence[str], coded: pa.Schema) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([schema.field(name) for name in names], metadata=coded.metadata)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _decoded_size(coded: pa.ChunkedArray) -> int:
+    """Return the bytes of texts of which a file may store one for many rows."""
+    import pyarrow.compute as pc
+
+    lengths = [pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in coded.chunks]
+    return sum(pc.sum(length).as_py() or 0 for length in lengths)
+
+
+def _claimed(metadata: Any) -> int:
+    """Return about how many bytes the rows of a file take in memory, as its footer says."""
+    leaves = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    in_lists = [i for i, leaf in enumerate(leaves) if leaf.max_repetition_level]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)] if in_lists else []
+    n_values = metadata.num_rows * (len(leaves) - len(in_lists))
+    return 4 * (n_values + sum(group.column(i).num_values for group in groups for i in in_lists))
+
+
+def _refuse_more_than(path: str | os.PathLike[str], what: str, n_bytes: int) -> None:
+    """Refuse what a file of this size cannot hold; a little may be anything, for equal values take nearly no place."""
+    if n_bytes > _SMALL:
+        refuse_false_size(Path(path), what, n_bytes, Path(path).stat().st_size)
+
+
+def read_schema(path: str | os.PathLike[str], metadata: Any = None) -> pa.Schema:
     """Return the columns of a file."""
-    return open_parquet(path).schema_arrow
+    return open_parquet(path, metadata).schema_arrow
 
 
 def write_parquet(table: pa.Table, path: str | os.PathLike[str], **how: Any) -> None:

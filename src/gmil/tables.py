@@ -297,13 +297,9 @@ def unmasked(values: Any) -> Any:
         return values
     if not np.ma.is_masked(values):
         return np.asarray(values)
-    if values.dtype.kind in "mM":
-        return values.filled(np.array("NaT", dtype=values.dtype))
-    if values.dtype.kind in "biuf":
-        kind = values.dtype if values.dtype.kind == "f" else np.float64
-        return values.astype(kind).filled(np.nan)
-    plain = np.array(values.data, dtype=object)
-    plain[np.ma.getmaskarray(values)] = None
+    kind = values.dtype.kind
+    plain = np.array(values.data, dtype=values.dtype if kind in "fmM" else np.float64 if kind in "biu" else object)
+    plain[np.ma.getmaskarray(values)] = np.nan if kind in "biuf" else "NaT" if kind in "mM" else None
     return plain
 
 

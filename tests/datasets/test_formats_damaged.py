@@ -8,12 +8,14 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
 from gmil import Bags
-from gmil.datasets import read, write
+from gmil.datasets import read, scan, write
 from gmil.datasets.formats.mat import read_variables
 from gmil.errors import FormatError
 
@@ -160,4 +162,36 @@ def test_a_compressed_variable_that_claims_too_much_is_refused(tmp_path):
     packed = zlib.compress(tag + b"\0" * 64)
     path.write_bytes(header + np.array([15, len(packed)], dtype="<u4").tobytes() + packed)
     with pytest.raises(FormatError, match=r"a compressed variable claims 2147483648 bytes, but only \d+ are stored"):
+        read(path)
+
+
+def test_a_text_stored_once_for_many_rows_is_bounded(tmp_path):
+    path = tmp_path / "bags.parquet"
+    note = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3000, dtype=np.int32)), pa.array(["x" * 1_000_000]))
+    columns = {"bag": np.zeros(3000, dtype=int), "f": np.zeros(3000), "note": note}
+    pq.write_table(pa.table(columns), path, compression="zstd", store_schema=False)
+    for door in (read, lambda path: scan(path)[0].load()):
+        with pytest.raises(FormatError, match=r"the column 'note' claims 3000000000 bytes, but only \d+ are stored"):
+            door(path)
+
+
+def test_rows_that_a_parquet_file_cannot_hold_are_refused(tmp_path):
+    path = tmp_path / "bags.parquet"
+    with pq.ParquetWriter(path, pa.schema([("bag", pa.int8()), ("f", pa.float32())])) as writer:
+        table = pa.table({"bag": np.zeros(10_000_000, dtype=np.int8), "f": np.zeros(10_000_000, dtype=np.float32)})
+        for _ in range(4):
+            writer.write_table(table, row_group_size=10_000_000)
+    for door in (read, scan):
+        with pytest.raises(FormatError, match=r"the table claims \d+ bytes, but only \d+ are stored"):
+            door(path)
+
+
+def test_sparse_rows_of_arff_take_time_and_memory_in_proportion(tmp_path):
+    path = tmp_path / "bags.arff"
+    header = "@relation r\n@attribute bag string\n@attribute a numeric\n"
+    path.write_text(header + "@data\n{0 p, " + ",".join(["1 1"] * 200_000) + "}\n")
+    assert read(path)[0].instances.tolist() == [[1.0]]  # and not in minutes
+    many = "".join(f"@attribute a{i} numeric\n" for i in range(14_000))
+    path.write_text(header + many + "@data\n" + "{0 p}\n" * 14_000)
+    with pytest.raises(FormatError, match="too many for a table, 14000 of 14001 numbers"):
         read(path)

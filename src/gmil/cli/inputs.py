@@ -128,15 +128,11 @@ def read_data(
         msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
         raise BagValidationError(msg)
     in_blocks = stream or (stream is None and group is None and _is_large(Path(data), bag))
-    roles = {
-        "bag": bag,
-        "label": label,
-        "features": feature_columns(features),
-        "info": () if group is None else (group,),
-    }
+    info = () if group is None else (group,)
+    roles: dict[str, Any] = {"bag": bag, "label": label, "features": feature_columns(features), "info": info}
     try:
         with _said_warnings():
-            bags, y = datasets.scan(data, **roles) if in_blocks else datasets.read(data, **roles)
+            bags, y = (datasets.scan if in_blocks else datasets.read)(data, **roles)
     except LabelError as error:
         if needs_labels:
             raise

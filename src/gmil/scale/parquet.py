@@ -13,7 +13,7 @@ import numpy as np
 
 from gmil import tables
 from gmil.errors import BagValidationError, FormatError, MissingFileError
-from gmil.parquet_files import open_parquet, parquet_header, read_schema, reading_parquet
+from gmil.parquet_files import open_parquet, parquet_header, read_columns, read_schema, reading_parquet
 from gmil.roles import Roles, named_features
 from gmil.scale.passes import float_type
 
@@ -57,7 +57,8 @@ class ParquetSource:
     def read_info(self, part: int) -> pa.Table:
         """Return the columns about the instances of a part."""
         group = self.groups[part]
-        return _read_columns(self._opened(group), Path(group.file), group.first, group.last, self.roles.info)
+        rows = range(group.first, group.last)
+        return read_columns(group.file, self.roles.info, rows, self._opened(group).metadata)
 
     def take_info(self, rows: Integers) -> pa.Table:
         """Return the columns about some instances, rows of the source in any order."""
@@ -107,13 +108,6 @@ def _read_features(file: Any, path: Path, features: str | Sequence[str], rows: i
     with reading_parquet(path):
         for batch in file.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
             yield tables.feature_matrix(pa.Table.from_batches([batch]), features)
-
-
-def _read_columns(file: Any, path: Path, first: int, last: int, columns: Sequence[str]) -> pa.Table:
-    with reading_parquet(path):
-        table = file.read_row_groups(range(first, last), columns=list(columns), use_threads=False)
-        table.validate(full=True)
-    return table.select(list(columns))
 
 
 def _digest(path: Path, metadata: Any, roles: Roles, groups: RowGroups) -> bytes:
@@ -175,10 +169,11 @@ def scan_parquet(files: Sequence[Path], roles: Roles) -> Scanned:
     sizes: list[int] = []
     runs = _Runs()
     width, dtype = _common_header(files, roles)
+    ids_and_labels = [name for name in (roles.bag, roles.label) if name is not None]
     for path in files:
         file = open_parquet(path)
         for first, last, n_rows in _grouped(file.metadata):
-            read = _read_columns(file, path, first, last, [name for name in (roles.bag, roles.label) if name])
+            read = read_columns(path, ids_and_labels, range(first, last), file.metadata)
             runs.add(read.column(roles.bag), read.column(roles.label) if roles.label else None, path)
             group = RowGroups(str(path), first, last, b"")
             groups.append(group._replace(digest=_digest(path, file.metadata, roles, group)))

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.datasets.formats.arff_syntax import Attribute, split, split_sparse
+from gmil.datasets.formats.contents import MOST_CELLS
 from gmil.errors import BagValidationError, FormatError, listed
 
 if TYPE_CHECKING:
@@ -143,6 +144,13 @@ class Rows:
             msg = "it has no instances below @data"
             raise FormatError(msg)
         matrix = self._matrix()
+        if sp.issparse(matrix) and matrix.shape[0] * matrix.shape[1] > MOST_CELLS:
+            msg = (
+                f"its sparse rows are too many for a table, {matrix.shape[0]} of {matrix.shape[1]} numbers; put the rows "
+                "of a bag into a relational attribute, which stays sparse"
+            )
+            raise FormatError(msg)
+        matrix = matrix.tocsc() if sp.issparse(matrix) else matrix
         columns: dict[str, Any] = {
             self.attributes[i].name: _column(matrix, place) for place, i in enumerate(self.numbers)
         } | self._columns()

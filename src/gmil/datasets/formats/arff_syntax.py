@@ -16,6 +16,7 @@ _BARE = r"""([^,'"\s][^,]*|)"""
 _VALUE = re.compile(rf"\s*(?:(?:{_QUOTED})\s*|{_BARE})(,|$)", re.DOTALL)
 _PAIR = re.compile(rf"\s*(\d+)\s+(?:(?:{_QUOTED})\s*|{_BARE})(,|$)", re.DOTALL)
 _ATTRIBUTE = re.compile(rf"@attribute\s+(?:{_QUOTED}|([^\s{{]+))\s*(.*)", re.IGNORECASE | re.DOTALL)
+_BLANK = re.compile(r"\s*\Z")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _MEANINGS = {"n": "\n", "r": "\r", "t": "\t"}
 _SIGNS = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", '"': '\\"', "%": "\\%"})
@@ -120,7 +121,7 @@ def split_sparse(row: str) -> dict[int, str | None]:
     """
     cells: dict[int, str | None] = {}
     at = 0
-    while row[at:].strip():
+    while not _BLANK.match(row, at):
         match = _PAIR.match(row, at)
         if match is None:
             msg = f"a sparse row must hold pairs of a position and a value, got {row[at : at + 40]!r}"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats
 
-_MOST_CELLS = 1 << 27  # 1 GiB of float64: beyond that, a sparse matrix is not to be made dense in passing
+MOST_CELLS = 1 << 27  # 1 GiB of float64: beyond that, a sparse matrix is not to be made dense in passing
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Contents:
         """Return all instances as a dense matrix, for formats that know no other."""
         instances = self.bags.instances
         if sp.issparse(instances):
-            if instances.shape[0] * instances.shape[1] > _MOST_CELLS:
+            if instances.shape[0] * instances.shape[1] > MOST_CELLS:
                 msg = (
                     f"Sparse bags of {instances.shape[0]} instances and {instances.shape[1]} features do "
                     "not fit this format, which is dense. Write .npz, .mat or .arff."

@@ -6,7 +6,6 @@ The names of the variables differ from file to file; those of Andrews et al. (``
 
 from __future__ import annotations
 
-import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,7 @@ def read_variables(path: Path) -> dict[str, Any]:
         if raw.startswith((b"MATLAB 7.3", b"\x89HDF")):
             msg = f"{path} is a Matlab 7.3 file (HDF5), which is not read. Save it in Matlab with -v7."
             raise FormatError(msg)
-        bound = functools.partial(_refuse_size, path, len(raw))
+        bound = _Bound(path, len(raw))
         try:
             # A file of level 4 begins with four small numbers, one of level 5 with a text.
             return read_level4(raw, bound) if 0 in raw[:4] else read_level5(raw, bound)
@@ -70,8 +69,15 @@ def read_variables(path: Path) -> dict[str, Any]:
             raise FormatError(msg) from error
 
 
-def _refuse_size(path: Path, stored: int, what: str, n_bytes: int) -> None:
-    refuse_impossible_size(path, what, n_bytes, stored)
+class _Bound:
+    """Refuses variables that together take more memory than the file can be true about."""
+
+    def __init__(self, path: Path, stored: int) -> None:
+        self.path, self.stored, self.taken = path, stored, 0
+
+    def __call__(self, what: str, n_bytes: int) -> None:
+        self.taken += n_bytes
+        refuse_impossible_size(self.path, what, self.taken, self.stored)
 
 
 def variables_to_bags(
