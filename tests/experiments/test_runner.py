@@ -299,3 +299,44 @@ def test_nothing_at_all_to_measure_is_an_error(without_data):
     spec = dataclasses.replace(load_spec("table1").quickly(), datasets=("fox", "tiger"))
     with pytest.raises(DatasetError, match="None of the data sets of table1 is here: fox, tiger"):
         load_datasets(spec)
+
+
+@pytest.fixture
+def many(toy_document):
+    """GMIL with many repeats, which the other methods do not have."""
+    toy_document["datasets"], toy_document["generated"] = ["easy"], {"easy": toy_document["generated"]["easy"]}
+    entry = {"name": "gmil", "label": "GMIL", "params": {"n_clusters": 3}, "repeats": 130}
+    toy_document["method"] = [entry, {"name": "stk", "columns": ["paper"]}]
+    return parse_spec(toy_document, "toy")
+
+
+def test_many_repeats_are_few_files_and_the_same_rows(many, tmp_path):
+    results = run(many, output=tmp_path)
+    assert len(results.jobs("easy", "gmil", "paper")) == 12  # ten alone, then 100 and 20
+    assert results.fold_accuracies("easy", "stk", "paper").shape == (3, 3)
+    assert results.fold_accuracies("easy", "gmil", "tuned").shape == (1, 3)
+    rows = results.rows("easy", "gmil", "paper")
+    numbers = [(row["repeat"], row["seed"], row["fold"]) for row in rows]
+    assert numbers == [(r, r, f) for r in range(130) for f in range(3)]
+    bags, y = gmil.make_bags(**many.generated["easy"], return_X_y=True)
+    expected = gmil.cross_validate(gmil.GMIL(3), bags, y, cv=3, repeats=130)
+    found = results.cross_validation("easy", "gmil", "paper")
+    np.testing.assert_array_equal(found.fold_accuracies(), expected.fold_accuracies())
+    np.testing.assert_array_equal(found.decisions, expected.decisions)
+
+
+def test_a_quick_run_repeats_nothing_often_and_its_rows_serve_the_full_one(many, tmp_path):
+    quick = dataclasses.replace(many, quick={"repeats": 2}).quickly()
+    first = run(quick, output=tmp_path)
+    assert first.fold_accuracies("easy", "gmil", "paper").shape == (2, 3)
+    assert set(first.jobs("easy", "gmil", "paper")) <= set(run(many, output=tmp_path).jobs("easy", "gmil", "paper"))
+
+
+def test_a_file_that_lacks_a_repeat_is_damaged(many, tmp_path):
+    import pyarrow.parquet as pq
+
+    results = run(many, output=tmp_path)
+    job = results.jobs("easy", "gmil", "paper")[-1]
+    path = tmp_path / "rows" / f"{job}.parquet"
+    pq.write_table(pq.read_table(path)[:-3], path)
+    assert any("is damaged" in note for note in run(many, output=tmp_path).notes)

@@ -43,6 +43,8 @@ def test_table2_lists_every_method_that_the_paper_times():
         (("protocol",), "repeats", True, "repeats must be a whole number, got True"),
         (("protocol",), "max_settings", 31, "max_settings is at most 30"),
         (("method", 0), "parms", {}, "toy, method gmil: there is no key 'parms'; .* Did you mean 'params'"),
+        (("method", 0), "repeats", 0, "toy, method gmil: repeats must be at least 1, got 0"),
+        (("method", 0), "variant", 1, "toy, method gmil: variant must be text, got 1"),
         (("method", 0), "quick", 1, "toy, method gmil: quick must be true or false, got 1"),
         ((), "quick", True, "toy: quick must be a table, got True"),
         (("method", 0), "columns", ["papr"], "there is no column 'papr'; the columns are paper, tuned"),

@@ -164,7 +164,7 @@ def _print_table1(summary: dict[str, Any]) -> None:
     header = ["method", "column", *summary["datasets"], "mean", "rank", "tuning s"]
     rows = [
         [
-            row["label"],
+            _marked(row),
             row["title"],
             *(_accuracy(row["cells"].get(dataset)) for dataset in summary["datasets"]),
             _percent(row["mean"]),
@@ -176,7 +176,8 @@ def _print_table1(summary: dict[str, Any]) -> None:
     tuned = protocol["tuned_repeats"] or protocol["repeats"]
     title = (
         f"{summary['title']}{' (quick)' if summary['quick'] else ''}; per cent (95 % interval); "
-        f"{protocol['repeats']} x {protocol['folds']}-fold; tuned {tuned} x, {protocol['inner_folds']} inner folds, "
+        f"{protocol['repeats']} x {protocol['folds']}-fold{_own_repeats(summary)}; "
+        f"tuned {tuned} x, {protocol['inner_folds']} inner folds, "
         f"at most {protocol['max_settings']} settings"
     )
     print_table(header, rows, title=title)
@@ -184,6 +185,40 @@ def _print_table1(summary: dict[str, Any]) -> None:
         "Against GMIL in the same column (corrected resampled t-test, zone of 1 point): "
         "+ better, - worse, = equivalent, ? undecided."
     )
+    _print_variants(summary)
+    _print_reproduction(summary["reproduction"])
+
+
+def _own_repeats(summary: dict[str, Any]) -> str:
+    """Return the methods that were repeated more or less often than the others."""
+    own = [f"{label} {repeats} x" for label, repeats in summary["repeats"].items()]
+    return f" ({', '.join(own)})" if own else ""
+
+
+def _marked(row: dict[str, Any]) -> str:
+    """Return the name of a method, with a mark where something else stands behind it."""
+    return f"{row['label']} *" if row.get("variant") else str(row["label"])
+
+
+def _print_variants(summary: dict[str, Any]) -> None:
+    for label, variant in {row["label"]: row["variant"] for row in summary["rows"] if row.get("variant")}.items():
+        click.echo(f"* {label}: {variant}.")
+
+
+def _print_reproduction(cells: list[dict[str, Any]]) -> None:
+    if not cells:
+        return
+    rows = [
+        [
+            cell["dataset"],
+            str(cell["repeats"]),
+            _accuracy(cell),
+            *(_percent(cell[name]) for name in ("best", "published", "reached")),
+        ]
+        for cell in cells
+    ]
+    header = ["data set", "10-folds", "mean", "best", "published", "% at or above it"]
+    print_table(header, rows, title="GMIL as printed, every 10-fold by itself; per cent")
 
 
 def _accuracy(cell: dict[str, Any] | None) -> str:
@@ -206,10 +241,11 @@ def _print_table2(summary: dict[str, Any]) -> None:
         cells = [row["cells"][dataset] for dataset in summary["datasets"]]
         if any(cell["rounds"] or cell["failure"] for cell in cells):
             rank = _number(row["average_rank"], ".2f")
-            rows.append([row["label"], "measured", *(_seconds(cell) for cell in cells), rank])
+            rows.append([_marked(row), "measured", *(_seconds(cell) for cell in cells), rank])
         rows.append([row["label"], "published", *(_published_seconds(cell) for cell in cells), ""])
     title = f"{summary['title']}{' (quick)' if summary['quick'] else ''}; in brackets the ratio to GMIL"
     print_table(header, rows, title=title)
+    _print_variants(summary)
 
 
 def _seconds(cell: dict[str, Any]) -> str:

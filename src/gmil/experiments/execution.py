@@ -64,8 +64,16 @@ def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choice
     model = estimator
     if job.settings is not None:
         model = Tuned(estimator, job.settings, int(job.inner_folds or 0), choices.append)  # type: ignore[arg-type]
-    how = {"cv": job.folds, "repeats": job.repeats, "random_state": job.seed}
-    return cross_validate(model, dataset.bags, dataset.y, groups=dataset.groups, n_jobs=1, **how)
+    return cross_validate(
+        model,
+        dataset.bags,
+        dataset.y,
+        cv=job.folds,
+        repeats=job.repeats,
+        groups=dataset.groups,
+        random_state=job.seed,
+        n_jobs=1,
+    )
 
 
 def _shared(job: Job) -> dict[str, Any]:

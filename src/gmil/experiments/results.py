@@ -152,12 +152,15 @@ def cv_result(table: pa.Table) -> CVResult:
     decisions = decisions[..., 0] if len(classes) == 2 else decisions[..., np.argsort(classes)]
     if len(classes) == 2 and table["positive_label"][0].as_py() == min(classes):
         decisions = -decisions
-    seconds = (table[name].to_numpy().reshape(1, len(numbers), -1) for name in ("fit_seconds", "predict_seconds"))
+    fitting, predicting = (
+        table[name].to_numpy().reshape(1, len(numbers), -1) for name in ("fit_seconds", "predict_seconds")
+    )
     return CVResult(
         y.astype(str),
         predictions.astype(str)[None],
         decisions[None],
         folds,
-        *seconds,
+        fitting,
+        predicting,
         positive_label=table["positive_label"][0].as_py(),
     )

@@ -51,7 +51,7 @@ def _row(entry: MethodEntry, timings: Timings, *, has_print: bool) -> dict[str, 
     for dataset in timings.datasets:
         printed = published_seconds(entry.name, dataset) if has_print else None
         cells[dataset] = _cell((dataset, entry.name, "paper", entry.label), timings, printed)
-    return {"method": entry.name, "label": entry.label, "cells": cells, "average_rank": None}
+    return {"method": entry.name, "label": entry.label, "variant": entry.variant, "cells": cells, "average_rank": None}
 
 
 def _cell(case: tuple[str, str, str, str], timings: Timings, printed: tuple[float, bool] | None) -> dict[str, Any]:

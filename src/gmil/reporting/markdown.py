@@ -57,7 +57,7 @@ def _lines(summary: Summary) -> Iterator[str]:
                     s.dataset,
                     s.method,
                     s.setting,
-                    " ".join(map(str, s.seeds)),
+                    s.seeds_text,
                     s.folds or "-",
                     s.gmil,
                     s.finished_at,

@@ -44,6 +44,7 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         else tables.accuracy_table(entry, ledger)
         for entry in accuracies
     ]
+    made += [table for entry in accuracies for table in tables.reproduction_tables(entry)]
     made += [tables.seconds_table(entry, ledger) for entry in seconds]
     made += events.event_tables(by_name["table3"], ledger) if "table3" in by_name else []
     times = [events.timed_figure(by_name["figure9"], ledger)] if "figure9" in by_name else []
@@ -117,6 +118,8 @@ def _protocol(found: dict[str, Any]) -> str:
     seeds = f"seed {protocol['seed']}" if last == protocol["seed"] else f"seeds {protocol['seed']} to {last}"
     name = found["title"].partition(":")[0]
     text = f"{name}{quick}: {protocol['folds']}-fold, {protocol['repeats']} {repeats}, {seeds}"
+    if found.get("repeats"):
+        text += f" ({', '.join(f'{label} {own} repeats' for label, own in found['repeats'].items())})"
     if protocol.get("tuned_repeats"):
         times = protocol["tuned_repeats"]
         text += (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -44,8 +45,9 @@ class Ledger:
         if not jobs or key in self._known:
             return self._known.get(key)
         tables = [table for job in jobs if (table := self._read(f"rows/{job}.parquet")) is not None]
-        firsts = [table[0] for table in tables if table]
-        seconds = [sum(_seconds(row) for row in table) for table in tables]
+        repeats = [list(rows) for table in tables for _, rows in itertools.groupby(table, lambda row: row["repeat"])]
+        firsts = [rows[0] for rows in repeats]
+        seconds = [sum(map(_seconds, rows)) for rows in repeats]
         files = [f"rows/{job}.parquet" for job in jobs]
         known = [s for s in seconds if s > 0]
         return self._enter(

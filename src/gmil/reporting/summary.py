@@ -8,6 +8,10 @@ from typing import Any, Literal
 Tone = Literal["", "good", "bad", "muted"]
 
 
+_MOST_SEEDS = 20
+"""How many seeds are written out one by one."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The rows that a number comes from.
@@ -39,6 +43,14 @@ class Source:
     versions: str
     files: list[str]
     finished_at: str
+
+    @property
+    def seeds_text(self) -> str:
+        """The seeds for people: many in a row are the first and the last."""
+        first, last = self.seeds[:1], self.seeds[-1:]
+        if len(self.seeds) > _MOST_SEEDS and self.seeds == list(range(first[0], last[0] + 1)):
+            return f"{first[0]} to {last[0]}"
+        return ", ".join(map(str, self.seeds))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
         cells = [_accuracy_cell(row, d, printed.get((row["label"], d)), ledger) for d in datasets]
         mean = NOTHING if row.get("mean") is None else Cell(percent(row["mean"]))
         if any(cell is not NOTHING for cell in cells):
-            rows.append([Cell(row["label"], row["title"]), *cells, *([mean] if len(datasets) > 1 else [])])
+            name = Cell(row["label"], row["title"], row.get("variant") or "", tone="muted")
+            rows.append([name, *cells, *([mean] if len(datasets) > 1 else [])])
     header = ["method", *(dataset_title(d) for d in datasets), *(["mean"] if len(datasets) > 1 else [])]
     text = (
         "Accuracy in per cent; 95 % intervals by bootstrap over bags, and by Wilson where fewer than five bags are "
@@ -73,6 +74,23 @@ def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
     low, high = cell["interval"]
     tone: Tone = "bad" if printed > high else "good" if printed < low else "muted"
     return f"published {percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
+
+
+def reproduction_tables(found: dict[str, Any]) -> list[Table]:
+    """Return how near single cross-validations of GMIL as printed come to the published figures, if that is known."""
+    cells = found.get("reproduction", [])
+    rows = [
+        [
+            Cell(dataset_title(cell["dataset"])),
+            Cell(str(cell["repeats"])),
+            Cell(percent(cell["accuracy"]), " to ".join(percent(limit) for limit in cell["interval"])),
+            *(Cell(percent(cell[name])) for name in ("best", "published", "reached")),
+        ]
+        for cell in cells
+    ]
+    header = ["data set", "cross-validations", "mean", "best", "published", "at or above it, %"]
+    text = "GMIL with what the paper prints, every whole cross-validation by itself, each with other folds and seeds."
+    return [Table(f"{found['experiment']}-reproduction", "GMIL as printed", header, rows, text)] if rows else []
 
 
 def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
@@ -146,7 +164,7 @@ def seconds_table(found: dict[str, Any], ledger: Ledger) -> Table:
     for row in found["rows"]:
         cells = [_seconds_cell(row, d, found, ledger) for d in datasets]
         if any(cell is not NOTHING for cell in cells):
-            rows.append([Cell(row["label"]), *cells])
+            rows.append([Cell(row["label"], note=row.get("variant") or "", tone="muted"), *cells])
     text = (
         "CPU time of one cross-validation, the median over rounds, and how many times that of GMIL; below, what the "
         "paper prints. Two machines do not compare, only ratios on the same machine do."
