@@ -25,8 +25,9 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def bags():
-    """Return bags on which seeds of estimators make a difference."""
-    return gmil.make_bags(30, n_features=4, separation=1.5, random_state=3, return_X_y=True)
+    """Return bags on which seeds of estimators make a difference, in the precision of a Parquet file."""
+    made, y = gmil.make_bags(30, n_features=4, separation=1.5, random_state=3, return_X_y=True)
+    return made.with_instances(made.instances.astype(np.float32)), y
 
 
 @pytest.mark.parametrize("method", CASES)
