@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import heapq
 import shutil
 import sys
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = {result.case for result in state.results}
     missing = [case for case in wanted if str(case) not in known]
     found = run(partial(Fuzzer, seeds), missing, jobs=options.jobs, seconds=options.seconds)
-    state.add(track(found, "Fuzzing", total=len(missing), console=console, transient=True))
+    with contextlib.suppress(KeyboardInterrupt):  # what is there is shown, and the same command goes on
+        state.add(track(found, "Fuzzing", total=len(missing), console=console, transient=True))
     asked = set(map(str, wanted))
     results = [result for result in state.results if result.case in asked]
     show(results, console)

@@ -32,8 +32,8 @@ class State:
 
     def __init__(self, path: Path, code: str) -> None:
         self._path = path
-        self.results = self._read(code)
-        if not self.results:
+        self._results = {result.case: result for result in self._read(code)}
+        if not self._results:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"code": code}) + "\n")
 
@@ -43,7 +43,12 @@ class State:
         first, *lines = self._path.read_text().splitlines() or [""]
         if first != json.dumps({"code": code}):
             return []
-        return _last_of_each(result for line in lines if (result := _parsed(line)) is not None)
+        return [result for line in lines if (result := _parsed(line)) is not None]
+
+    @property
+    def results(self) -> list[Result]:
+        """One result a case, the last: a child may die of a case after it said that all is well."""
+        return list(self._results.values())
 
     def add(self, results: Iterable[Result]) -> None:
         """Keep results, each as soon as it is there."""
@@ -51,13 +56,7 @@ class State:
             for result in results:
                 file.write(json.dumps(dataclasses.asdict(result)) + "\n")
                 file.flush()
-                self.results.append(result)
-        self.results = _last_of_each(self.results)
-
-
-def _last_of_each(results: Iterable[Result]) -> list[Result]:
-    """Return one result a case: a child may die of a case after it said that all is well."""
-    return list({result.case: result for result in results}.values())
+                self._results[result.case] = result
 
 
 def _parsed(line: str) -> Result | None:
