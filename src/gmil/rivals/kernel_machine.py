@@ -34,7 +34,7 @@ class InstanceFunction(TunedClassifier):
     support_instances_: Any
     dual_coef_: Floats
     intercept_: float
-    _kept_parameters = ("kernel",)
+    _kept_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("S", "d"),
