@@ -132,6 +132,7 @@ def read_data(
     roles: dict[str, Any] = {"bag": bag, "label": label, "features": feature_columns(features), "info": info}
     try:
         with _said_warnings():
+            bags: Any
             bags, y = (datasets.scan if in_blocks else datasets.read)(data, **roles)
     except LabelError as error:
         if needs_labels:

@@ -146,8 +146,8 @@ class Rows:
         matrix = self._matrix()
         if sp.issparse(matrix) and matrix.shape[0] * matrix.shape[1] > MOST_CELLS:
             msg = (
-                f"its sparse rows are too many for a table, {matrix.shape[0]} of {matrix.shape[1]} numbers; put the rows "
-                "of a bag into a relational attribute, which stays sparse"
+                f"its sparse rows are too many for a table, {matrix.shape[0]} of {matrix.shape[1]} numbers; put the "
+                "rows of a bag into a relational attribute, which stays sparse"
             )
             raise FormatError(msg)
         matrix = matrix.tocsc() if sp.issparse(matrix) else matrix

@@ -142,7 +142,7 @@ def _numbers(element: Element, order: str) -> NDArray[Any]:
     _expect(element.kind in _NUMBERS, f"type {element.kind} is none of numbers")
     dtype = np.dtype(_NUMBERS[element.kind])
     _expect(len(element.data) % dtype.itemsize == 0, f"{len(element.data)} bytes are no {dtype} numbers")
-    return np.frombuffer(element.data, dtype.newbyteorder(order)).astype(dtype, copy=False)
+    return np.frombuffer(element.data, order + dtype.str[1:]).astype(dtype, copy=False)
 
 
 def _shape(dims: NDArray[Any]) -> tuple[int, ...]:
