@@ -73,7 +73,7 @@ def saved(path):
 def every_model():
     models = {name: (cls(), "two") for name, cls in gmil.all_estimators()}
     for name, cls in gmil.all_estimators():
-        if cls().__sklearn_tags__().input_tags.sparse and name != "MICRF":
+        if cls().__sklearn_tags__().input_tags.sparse:
             models[f"{name}-sparse"] = (cls(), "sparse")
     return {**models, **variants()}
 

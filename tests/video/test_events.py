@@ -423,3 +423,39 @@ def test_a_video_without_a_vocabulary_is_told(folder, tmp_path):
     model = EventDetectors.fit(data.bags, data.y, data.events)
     with pytest.raises(VideoError, match="trained on features from elsewhere"):
         detect(model, [folder / "v0.webm"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: model.events.append("more"), r"weights weights must be of shape|cannot decide"),
+        (lambda model: model.weights.shifts.fill(np.nan), "shifts must be free of NaN"),
+        (lambda model: model.looks.clear(), "looks must be a list of at least 1"),
+        (lambda model: model.looks[0].models.clear(), "models must be a list of at least 1"),
+    ],
+)
+def test_detectors_that_lie_are_neither_saved_nor_loaded(change, message, tmp_path, monkeypatch):
+    from gmil import persistence
+
+    rng = np.random.default_rng(0)
+    y = np.column_stack([np.arange(12) % 2, np.arange(12) % 3 == 0]).astype(int)
+    model = EventDetectors.fit(gmil.Bags.from_list(list(rng.normal(size=(12, 3, 2)))), y, ["a", "b"], topics=0)
+    change(model)
+    path = tmp_path / "events.gmil"
+    with pytest.raises(gmil.ModelFileError, match=message):
+        model.save(path)
+    monkeypatch.setattr(persistence.Record, "check", lambda *_: None)
+    model.save(path)
+    monkeypatch.undo()
+    with pytest.raises(gmil.ModelFileError, match=message):
+        EventDetectors.load(path)
+
+
+def test_detectors_whose_looks_do_not_fit_each_other_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.column_stack([np.arange(12) % 2, np.arange(12) % 3 == 0]).astype(int)
+    model = EventDetectors.fit(gmil.Bags.from_list(list(rng.normal(size=(12, 3, 2)))), y, ["a", "b"], topics=0)
+    model.looks[0].models.append(model.looks[0].models[0])  # four decisions about two events
+    model.save(tmp_path / "events.gmil")
+    with pytest.raises(gmil.ModelFileError, match="its detectors cannot decide"):
+        EventDetectors.load(tmp_path / "events.gmil")

@@ -12,10 +12,11 @@ from tests.video.conftest import encode, moving_frames
 
 from gmil.engine import resolve
 from gmil.errors import ModelFileError, VideoError
+from gmil.persistence.schema import Plain
 from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, learn_vocabulary
 from gmil.video.decoding import Frame
 from gmil.video.histograms import frame_histograms
-from gmil.video.vocabulary import DescriptorSample
+from gmil.video.vocabulary import SAVED_VOCABULARY, DescriptorSample
 
 ENGINE = resolve("auto", 1)
 ONE_SCALE = Hog3DSettings(scales_in_space=1, scales_in_time=1)
@@ -107,9 +108,28 @@ def test_a_vocabulary_is_no_model_and_a_damaged_one_is_said(vocabulary, tmp_path
     vocabulary.save(tmp_path / "words")
     with pytest.raises(ModelFileError, match="holds a video vocabulary, and not one model"):
         load(tmp_path / "words")
-    persistence.save_parts({"kind": "video vocabulary", "words": vocabulary.words}, tmp_path / "half")
+    words = {"words": SAVED_VOCABULARY["words"]}
+    persistence.save_parts({"kind": "video vocabulary", "words": vocabulary.words}, tmp_path / "half", words)
     with pytest.raises(ModelFileError, match=r"half is damaged: .*'spread'"):
         Vocabulary.load(tmp_path / "half")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"words": np.zeros((5, 7), dtype=np.float32)}, r"The words must be of shape \(5, 960\)"),
+        ({"words": np.full((5, 960), np.nan)}, "words must be free of NaN"),
+        ({"spread": -1.0}, "spread must be at least 0"),
+        ({"settings": {}}, "settings must be a dict of"),
+    ],
+)
+def test_a_vocabulary_that_lies_is_refused(vocabulary, tmp_path, changes, message):
+    from gmil import persistence
+
+    parts = {"kind": "video vocabulary", **vocabulary.as_parts(), **changes}
+    persistence.save_parts(parts, tmp_path / "words", dict.fromkeys(SAVED_VOCABULARY, Plain(object)))
+    with pytest.raises(ModelFileError, match=message):
+        Vocabulary.load(tmp_path / "words")
 
 
 def test_too_few_descriptors_are_said():

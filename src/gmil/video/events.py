@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from gmil import persistence
 from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
-from gmil.persistence.probing import expect, is_choosy, outcome, tiny_bags
+from gmil.persistence.probing import is_choosy, probe_decisions
 from gmil.persistence.schema import Choice, Items, Number, OrNone, Record
 from gmil.video.features import times_of
 from gmil.video.looks import SAVED_LOOK, SAVED_WEIGHTS, Look, LookWeights, count_topics, fit_looks, weigh_looks
@@ -247,11 +247,8 @@ class EventDetectors:
         """Refuse looks that do not fit each other: they could not decide about all events from the same features."""
         first = self.looks[0]
         n_features = first.models[0].n_features_in_ if first.topics is None else len(first.topics.weights)
-        bags = tiny_bags(n_features)[0]
-        raised = outcome(lambda: expect(self.decide(bags), (len(bags), len(self.events))))
-        if raised not in ("", "not finite") and not any(
-            is_choosy(model) for look in self.looks for model in look.models
-        ):
+        raised = probe_decisions(self.decide, int(n_features), len(self.events))
+        if raised and not any(is_choosy(model) for look in self.looks for model in look.models):
             msg = f"its detectors cannot decide ({raised})"
             raise persistence.DamageError(msg)
 
