@@ -64,8 +64,50 @@ def test_labels_that_follow_the_size_are_no_better_than_bag_size():
     bags = Bags.from_list([rng.normal(size=(size, 4)) for size in sizes])
     found = check_data(bags, sizes > 11)
     assert found.verdict == "no better than bag size"
-    assert found["bag size"].value == 1
+    assert found["bag size"].value == pytest.approx(1, abs=0.02)
     assert found["instances against bag size"].value <= 0
+
+
+def test_the_size_may_tell_by_rising_and_falling():
+    """No instance is worth anything, and no order of sizes: bags of middle size are positive."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(3, 30, size=80)
+    bags = Bags.from_list([rng.normal(size=(size, 4)) for size in sizes])
+    found = check_data(bags, (sizes > 10) & (sizes < 20))
+    assert found["bag size"].level == "warning"
+    assert found["bag size"].value > 0.9
+    assert found.verdict in ("no better than bag size", "no better than chance")
+
+
+def test_instances_that_are_noise_are_no_better_than_noise():
+    rng = np.random.default_rng(3)
+    sizes = np.where(np.arange(60) % 2, 40, 4)
+    bags = Bags.from_list([rng.normal(size=(size, 10)) for size in sizes])
+    found = check_data(bags, np.arange(60) % 2)
+    assert found["shuffled labels"].level == "ok"  # there is something to learn: the size
+    assert found["instances against noise"].level == "warning"
+    assert abs(found["instances against noise"].value) < 0.05
+    assert found.verdict == "no better than bag size"
+
+
+def test_p_values_name_their_test_and_are_no_chances_of_a_hypothesis():
+    texts = [finding.text for finding in check_data(*clean()).findings if "p = " in finding.text]
+    assert len(texts) == 4
+    assert all(" of no " not in text and " of being " not in text for text in texts)
+    assert [("by permutation" in text, "by DeLong's test" in text) for text in texts] == [
+        (True, False),
+        (True, False),
+        (False, True),
+        (False, True),
+    ]
+
+
+def test_warnings_are_named_in_words():
+    assert check_data(*clean()).warnings() == "no warning"
+    bags, _ = clean()
+    few = check_data(bags, np.arange(60) < 4)
+    assert few["bag size"].text == f"Not tested: {few.verdict.removeprefix('cannot be told: ')}."
+    assert few.warnings() == "2 warnings (bags per class, shuffled labels)"
 
 
 def test_the_size_of_elephant_bags_is_a_warning():
@@ -236,6 +278,9 @@ def test_bad_arguments():
     bags, y = clean()
     with pytest.raises(BagValidationError, match=r"n_permutations must be at least 19 .* got 5"):
         check_data(bags, y, n_permutations=5)
+    for seed in (None, -1, 0.5):
+        with pytest.raises(BagValidationError, match="random_state must be a whole number from 0 to"):
+            check_data(bags, y, random_state=seed)
     with pytest.raises(BagValidationError, match=r"each of the 60 bags, got shape \(59,\)"):
         check_data(bags, y, groups=y[1:])
     with pytest.raises(BagValidationError, match="one class only"):
@@ -310,7 +355,7 @@ def test_the_command_prints_the_verdict_and_every_finding():
     title, _, *rows = result.stdout.splitlines()
     assert title == "musk1: better than chance and than bag size"
     found = check_data(*gmil.load_musk1(return_X_y=True))
-    assert [row.endswith(finding.text) for row, finding in zip(rows, found.findings, strict=True)] == [True] * 10
+    assert [row.endswith(finding.text) for row, finding in zip(rows, found.findings, strict=True)] == [True] * 11
 
 
 def test_the_command_as_json_with_groups(tmp_path):
@@ -323,7 +368,7 @@ def test_the_command_as_json_with_groups(tmp_path):
     expected = check_data(bags, y, groups=groups, random_state=2).to_dict()
     found = json.loads(result.stdout)
     assert (found["dataset"], found["seed"], found["verdict"]) == ("bags.parquet", 2, expected["verdict"])
-    assert found["findings"][:-2] == expected["findings"][:-2]
+    assert found["findings"][:-3] == expected["findings"][:-3]
     assert any(finding["name"] == "instances in several groups" for finding in found["findings"])
     mixed = run(path, "--group", "row")
     assert mixed.exit_code == 2

@@ -89,13 +89,14 @@ def test_compare_prints_methods_controls_and_the_verdict(compared):
     assert first.exit_code == 0, first.stderr
     lines = first.stdout.splitlines()
     assert lines[0] == "Methods on mine.parquet: 2 x 3-fold, seed 0; per cent"
-    assert {line.split("  ")[0] for line in lines[2:6]} == {
+    assert {line.split("  ")[0] for line in lines[2:7]} == {
         "GMIL",
         "bag statistics",
         "majority class",
         "bag size alone",
+        "noise features",
     }
-    assert "has the highest accuracy of 2 methods, picked on these same bags: " in lines[6]
+    assert "has the highest accuracy of 2 methods, picked on these same bags: " in lines[7]
     assert "mine.parquet: 40 bags" in first.stderr
     assert again.stdout == first.stdout
     assert same_rows  # nothing was measured twice
@@ -111,10 +112,11 @@ def test_compare_writes_the_report_beginning_with_the_trust_checks(compared):
     assert "bag size" in {finding["name"] for finding in summary["trust"]["findings"]}
     assert [look["title"] for look in summary["looks"]] == ["Inside GMIL"]
     assert summary["looks"][0]["positive"] == "yes"
-    assert len(summary["tables"][0]["rows"]) == 4
+    assert len(summary["tables"][0]["rows"]) == 5
+    assert "verdict" not in summary["trust"]  # the page has one
     keys = {source["key"] for source in summary["sources"]}
     assert {row[1]["source"] for row in summary["tables"][0]["rows"]} <= keys
-    assert (folder / "out" / "compare.csv").read_text().count("\n") == 5
+    assert (folder / "out" / "compare.csv").read_text().count("\n") == 6
 
 
 def test_a_report_of_a_comparison_notices_that_its_data_changed(compared, tmp_path):

@@ -28,7 +28,7 @@ def test_every_measured_number_leads_to_rows_with_seed_and_version(made, run_fol
     sources = {source.key: source for source in made.summary.sources}
     table1, table2 = made.summary.tables
     linked = [cell for cell in numbers_of(table1) + numbers_of(table2) if cell.source]
-    assert len(linked) == 2 * (2 * 2 + 2) + 2 * 2
+    assert len(linked) == 2 * (2 * 2 + 3) + 2 * 2
     keys = {cell.source for cell in linked}
     keys |= {point.source for panel in made.summary.panels for point in panel.points}
     keys |= {p.source for curve in made.summary.curves for p in curve.points}

@@ -31,7 +31,7 @@ def check(
     """Tell whether results on DATA, a data set or a file, can be trusted.
 
     Looks for repeated bags and instances, missing values, what the size of a bag alone tells, and whether labels can be
-    learnt better than shuffled labels.
+    learnt better than shuffled labels, and from instances better than from noise.
     """
     with clear_errors():
         data = require_labels(read_data(source, bag, label, features, group=group, stream=False))

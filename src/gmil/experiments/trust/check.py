@@ -12,11 +12,13 @@ from gmil.experiments.trust.findings import DataCheck, Finding
 from gmil.experiments.trust.repeats import repeat_findings
 from gmil.experiments.trust.signal import FOLDS, Signal, measure_signal, size_finding
 from gmil.experiments.trust.values import class_findings, value_findings
+from gmil.folds import check_seed
 from gmil.validation import check_bag_labels, check_bags
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
+    from gmil.experiments.trust.findings import Level
 
 FEWEST_PERMUTATIONS = 19
 """With fewer, no p-value could be 0.05 or less."""
@@ -29,7 +31,7 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
 
     It counts the bags of every class; looks for missing values, constant features and placeholders, for bags and
     instances that occur twice; measures what the size of a bag alone tells; and cross-validates a small `WeightedGMIL`
-    on the labels and on shuffled labels.
+    on the labels, on shuffled labels, and on noise in place of the instances.
 
     Parameters
     ----------
@@ -49,7 +51,8 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     DataCheck
         ``findings``, each with a level and a sentence, and a ``verdict`` in words: "no better than chance", "no better
         than bag size", "better than chance and than bag size" (with a "but" where the data repeat themselves), or why
-        it could not be told.
+        it could not be told. Better than bag size is what beats both a regression on the size and the same method on
+        noise in bags of these sizes.
 
     Examples
     --------
@@ -64,24 +67,27 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     if n_permutations < FEWEST_PERMUTATIONS:
         msg = f"n_permutations must be at least {FEWEST_PERMUTATIONS} for a p-value of 0.05, got {n_permutations}."
         raise BagValidationError(msg)
-    if random_state < 0:
-        msg = f"random_state must be at least 0, got {random_state}."
-        raise BagValidationError(msg)
+    random_state = check_seed(random_state)
     bags = check_bags(bags, allow_nan=True)
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
     group_numbers = _check_groups(groups, bags)
+    settings = {"n_permutations": n_permutations, "random_state": random_state}
+    too_few = _too_few(labels, group_numbers)
     findings = [
         *class_findings(classes, labels),
         *value_findings(bags),
         *repeat_findings(bags, labels, group_numbers),
-        size_finding(bags, labels),
+        _untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
     ]
-    obstacle = _obstacle(findings, labels, group_numbers)
+    obstacle = _missing(findings) or too_few
     if obstacle is not None:
-        untested = Finding("shuffled labels", "warning", None, f"Not tested: {obstacle}.")
-        return DataCheck(f"cannot be told: {obstacle}", [*findings, untested])
-    signal = measure_signal(bags, labels, group_numbers, n_permutations=n_permutations, random_state=random_state)
+        return DataCheck(f"cannot be told: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
+    signal = measure_signal(bags, labels, group_numbers, **settings)
     return DataCheck(_verdict(signal, findings), [*findings, *signal.findings])
+
+
+def _untested(name: str, obstacle: str, level: Level) -> Finding:
+    return Finding(name, level, None, f"Not tested: {obstacle}.")
 
 
 def _check_groups(groups: Any, bags: Bags) -> Integers | None:
@@ -94,11 +100,14 @@ def _check_groups(groups: Any, bags: Bags) -> Integers | None:
     return found
 
 
-def _obstacle(findings: list[Finding], labels: Integers, groups: Integers | None) -> str | None:
-    """Return why nothing can be cross-validated, or None."""
+def _missing(findings: list[Finding]) -> str | None:
+    """Return that no method can learn from these values, or None."""
     missing = next(finding for finding in findings if finding.name == "missing values")
-    if missing.value:
-        return f"{missing.value:.0f} values are missing"
+    return f"{missing.value:.0f} values are missing" if missing.value else None
+
+
+def _too_few(labels: Integers, groups: Integers | None) -> str | None:
+    """Return that a class has too few bags for the folds, or None."""
     units = np.arange(len(labels)) if groups is None else groups
     for label in np.unique(labels):
         count = len(np.unique(units[labels == label]))

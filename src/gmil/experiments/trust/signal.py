@@ -1,4 +1,4 @@
-"""Is there anything to learn? A fast method on the labels, on shuffled labels, and against the size of bags alone."""
+"""Is there anything to learn? A fast method on labels, on shuffled labels, and against the size of bags and noise."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from gmil import metrics
 from gmil.classifiers import WeightedGMIL
-from gmil.experiments.controls import BagSize
+from gmil.experiments.controls import BagSize, noise_like
 from gmil.experiments.trust.findings import Finding
 from gmil.folds import fold_numbers
 
@@ -40,28 +39,37 @@ class Signal(NamedTuple):
     above_bag_size: bool
 
 
-def size_finding(bags: Bags, labels: Integers) -> Finding:
-    """Say how well the number of instances alone tells the classes."""
+def size_finding(
+    bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
+) -> Finding:
+    """Say how well the number of instances alone tells the classes, and how well shuffled labels.
+
+    It is the control that methods are compared with, cross-validated: a relation that rises and falls counts.
+    """
     sizes, name = bags.sizes, "bag size"
     if sizes.min() == sizes.max():
         text = f"All bags have {sizes[0]} instances."
         if sizes[0] == 1:
             return Finding(name, "note", 0.5, f"{text} This is no multiple-instance problem.")
         return Finding(name, "ok", 0.5, text)
-    targets = indicator(labels)
-    aucs = [metrics.auc(column, sizes.astype(np.float64)) for column in targets.T]
-    auc = max(max(value, 1 - value) for value in aucs)
-    p_value = float(stats.kruskal(*(sizes[labels == k] for k in range(labels.max() + 1))).pvalue)
+    generator = np.random.default_rng(random_state)
+    folds = fold_numbers(FOLDS, labels, groups, random_state)
+    auc = _score_by_size(bags, labels, folds).auc
+    shuffled = (shuffle_labels(labels, groups, generator) for _ in range(n_permutations))
+    by_chance = np.array([_score_by_size(bags, some, folds).auc for some in shuffled])
+    p_value = permutation_p_value(auc, by_chance)
     level: Level = "ok" if p_value > LEVEL else "note" if auc < _PLAIN else "warning"
-    which = "The" if targets.shape[1] == 1 else "For the class told best, the"
-    text = f"{which} number of instances alone has an AUC of {auc:.2f} (p = {p_value:.2g} of no difference)."
+    text = (
+        f"The number of instances alone has a cross-validated AUC of {auc:.2f}; on {n_permutations} shufflings of the "
+        f"labels {by_chance.max():.2f} at most (p = {p_value:.2g} by permutation)."
+    )
     return Finding(name, level, auc, text)
 
 
 def measure_signal(
     bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
 ) -> Signal:
-    """Cross-validate a fast method on the labels and on shuffled labels, and compare it with the size of bags.
+    """Cross-validate a fast method on the labels, on shuffled labels and on noise, and compare it with bag size.
 
     All labellings are columns of one problem: views, folds and decompositions are shared, and are the same for all.
     """
@@ -75,10 +83,14 @@ def measure_signal(
     parts = [slice(i, i + width) for i in range(0, columns.shape[1], width)]
     true, *others = (fold_auc(columns[:, part], decisions[:, part], folds) for part in parts)
     by_chance = np.array([other.auc for other in others])
-    sizes = fold_auc(targets, _decide_by_size(bags, labels, folds), folds)
+    on_noise = _decide(noise_like(bags, random_state), columns, folds, groups, random_state)[:, :width]
+    controls = {
+        "bag size": ("the size of the bag alone", _score_by_size(bags, labels, folds)),
+        "noise": ("noise in bags of the same sizes", fold_auc(targets, on_noise, folds)),
+    }
     chance, above_chance = _permutation_finding(true.auc, by_chance)
-    against_size, above_size = _comparison_finding(true, sizes, groups)
-    return Signal([chance, against_size], above_chance, above_size)
+    compared = [_comparison_finding(name, true, *control, groups) for name, control in controls.items()]
+    return Signal([chance, *(finding for finding, _ in compared)], above_chance, all(above for _, above in compared))
 
 
 def indicator(labels: Integers) -> Booleans:
@@ -115,14 +127,16 @@ def _decide(bags: Bags, columns: Booleans, folds: Integers, groups: Integers | N
     return decisions
 
 
-def _decide_by_size(bags: Bags, labels: Integers, folds: Integers) -> Floats:
-    decisions: Any = np.zeros((len(bags), indicator(labels).shape[1]))
+def _score_by_size(bags: Bags, labels: Integers, folds: Integers) -> Scored:
+    """Return the AUC of the control that knows the sizes of bags only."""
+    targets = indicator(labels)
+    decisions: Any = np.zeros(targets.shape)
     for fold in np.unique(folds):
         training = folds != fold
-        model = BagSize().fit(bags[training], labels[training])
-        if len(model.classes_) == labels.max() + 1:
+        if len(np.unique(labels[training])) == labels.max() + 1:
+            model = BagSize().fit(bags[training], labels[training])
             decisions[~training] = model.decision_function(bags[~training]).reshape(int((~training).sum()), -1)
-    return decisions
+    return fold_auc(targets, decisions, folds)
 
 
 def fold_auc(targets: Booleans, decisions: Floats, folds: Integers) -> Scored:
@@ -156,26 +170,33 @@ def _auc_with_influence(positive: Booleans, decisions: Floats) -> tuple[float, F
     return auc, (won - auc) / np.where(positive, positive.sum(), (~positive).sum())
 
 
+def permutation_p_value(value: float, by_chance: Floats) -> float:
+    """Return how probable a value at least as large is where labels are shuffled."""
+    return float((1 + (by_chance >= value).sum()) / (1 + len(by_chance)))
+
+
 def _permutation_finding(auc: float, by_chance: Floats) -> tuple[Finding, bool]:
-    p_value = float((1 + (by_chance >= auc).sum()) / (1 + len(by_chance)))
+    p_value = permutation_p_value(auc, by_chance)
     above = p_value <= LEVEL
     text = (
         f"Cross-validated AUC {auc:.3f}; on {len(by_chance)} shufflings of the labels {by_chance.mean():.3f} on "
-        f"average and {by_chance.max():.3f} at most (p = {p_value:.2g})."
+        f"average and {by_chance.max():.3f} at most (p = {p_value:.2g} by permutation)."
     )
     return Finding("shuffled labels", "ok" if above else "warning", p_value, text), above
 
 
-def _comparison_finding(method: Scored, sizes: Scored, groups: Integers | None) -> tuple[Finding, bool]:
-    difference = method.auc - sizes.auc
-    influence: Floats = method.influence - sizes.influence
+def _comparison_finding(
+    name: str, method: Scored, what: str, control: Scored, groups: Integers | None
+) -> tuple[Finding, bool]:
+    difference = method.auc - control.auc
+    influence: Floats = method.influence - control.influence
     if groups is not None:  # bags of one group err together
         influence = np.bincount(groups, weights=influence).astype(np.float64)
     error = float(np.sqrt((influence**2).sum()))
     p_value = float(stats.norm.sf(difference / error)) if error > 0 else float(difference <= 0)
     above = p_value <= LEVEL
     text = (
-        f"AUC {method.auc:.3f} with the instances, {sizes.auc:.3f} with the size of the bag alone, on the same folds "
-        f"(p = {p_value:.2g} of being no better)."
+        f"AUC {method.auc:.3f} with the instances, {control.auc:.3f} with {what}, on the same folds "
+        f"(p = {p_value:.2g}, one-sided, by DeLong's test)."
     )
-    return Finding("instances against bag size", "ok" if above else "warning", difference, text), above
+    return Finding(f"instances against {name}", "ok" if above else "warning", difference, text), above
