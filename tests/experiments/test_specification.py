@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from gmil import base
+from gmil import GMIL, base
 from gmil.errors import SpecificationError
 from gmil.experiments import Protocol, load_spec, parse_spec, published, spec_names
 from gmil.experiments.grids import expand_grid, settings_of
@@ -26,6 +26,12 @@ def test_every_shipped_experiment_is_read_and_has_a_quick_variant(name):
 def test_table1_lists_every_method_that_the_paper_prints():
     names = {method.name for method in load_spec("table1").methods}
     assert names >= {row["method"] for row in published()["accuracy"]}
+
+
+def test_figure7_has_the_epsilon_and_the_start_of_the_paper():
+    literal = GMIL.from_paper("musk2")
+    for sweep in load_spec("figure7").sweeps:
+        assert (sweep.params["epsilon"], sweep.params["init"]) == (literal.epsilon, literal.init)
 
 
 def test_table2_lists_every_method_that_the_paper_times():
