@@ -34,6 +34,25 @@ def gaussian_bags():
 
 
 @pytest.fixture
+def crowded_bags():
+    """Return the maker of bags whose few hard negative instances are lost among many easy ones.
+
+    Witnesses lie at 1, most instances at -3, and one of every negative bag at 0. Where all negative instances together
+    cost what all witnesses cost, one at 0 costs too little to be kept negative.
+    """
+
+    def make(seed=0, *, n_bags=24, n_easy=200, positive_size=4):
+        rng = np.random.default_rng(seed)
+        y = np.arange(n_bags) % 2
+        bags = [rng.normal([-3.0, 0.0], 0.1, size=(positive_size if positive else n_easy, 2)) for positive in y]
+        for bag, positive in zip(bags, y, strict=True):
+            bag[0] = rng.normal([positive, 0.0], 0.1)
+        return Bags.from_list(bags), y
+
+    return make
+
+
+@pytest.fixture
 def rich_bags():
     """Return four bags with ids, names and one info column that is the number of the row."""
     instances = np.arange(20.0).reshape(10, 2)

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import AnnealedSVM, BagValidationError
 from gmil.engine import resolve
+from gmil.rivals import tuning
 from gmil.rivals.annealing_training import (
     Annealing,
     assign,
@@ -197,6 +198,30 @@ def test_tuning_chooses_the_cost(gaussian_bags):
     assert model.C_ in (1.0, 10.0, 100.0)
     assert len(model.temperatures_) == len(model.objectives_)
     assert model.positive_share_ == 0.5
+
+
+def test_tuning_drops_the_balance_where_it_loses_hard_negatives(crowded_bags, monkeypatch):
+    monkeypatch.setattr(tuning, "KERNELS", ("linear",))
+    train, test = crowded_bags(0), crowded_bags(1)
+    model = AnnealedSVM(kernel="linear", cooling=10.0, scale=None, random_state=0)
+    assert model.fit(*train).score(*test) < 0.8
+    tuned = model.set_params(tune=True).fit(*train, groups=np.arange(24) // 2)
+    assert (model.kernel_, tuned.balance_) == ("linear", False)
+    assert tuned.score(*test) > 0.95
+
+
+def test_a_sample_costs_what_all_instances_cost():
+    for balance in (True, False):
+        how = Annealing("witness", C=3.0, balance=balance)
+        whole, thinned = how.outside_costs(2, 6), how._replace(negative_counts=np.array([4.0, 2.0])).outside_costs(2, 2)
+        assert_allclose(thinned, [whole[:4].sum(), whole[4:].sum()])
+
+
+def test_labels_know_no_balance_and_keep_their_kernel(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=16)
+    model = AnnealedSVM("labels", kernel="linear", tune=True, cooling=10.0, random_state=0)
+    assert [len(list(settings(None))) for settings in model._rounds(1.0)] == [3]
+    assert model.fit(bags, y).kernel_ == "linear"
 
 
 def test_tuning_chooses_the_share_that_the_bags_have(gaussian_bags):

@@ -538,6 +538,20 @@ def test_a_scorer_that_takes_groups_gets_them(gaussian_bags):
 # ------------------------------------------------------------------ edges
 
 
+def test_tuning_chooses_the_settings_of_the_default_scorer_once(gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags(n_bags=20)
+    fitted = []
+    real = WitnessSVM.fit
+    monkeypatch.setattr(WitnessSVM, "fit", lambda self, *args, **more: fitted.append(self) or real(self, *args, **more))
+    MICRF(tune=True, pos_label=0, random_state=0).fit(bags, y, groups=np.arange(20) // 2)
+    assert [scorer.tune for scorer in fitted] == [True, *[False] * 6]
+    chosen = [(scorer.C_, scorer.kernel_, scorer.gamma_, scorer.balance_) for scorer in fitted]
+    assert len(set(chosen)) == 1
+    assert {scorer.pos_label for scorer in fitted} == {0}
+    with pytest.raises(gmil.BagValidationError, match="tune=True chooses the settings of the default scorer"):
+        MICRF(WitnessSVM(), tune=True).fit(bags, y)
+
+
 def test_two_bags_suffice():
     bags = [np.array([[0.0, 0.0]]), np.array([[1.0, 1.0], [5.0, 5.0]])]
     model = MICRF(random_state=0).fit(bags, [0, 1])

@@ -25,6 +25,7 @@ from gmil.classifiers.settings import make_generator
 from gmil.rivals import embedded, set_kernels, tunable
 from gmil.rivals.ensemble import draw_bags
 from gmil.rivals.inner_folds import choose, inner_folds
+from gmil.rivals.tuned import Training
 
 TUNED = [
     SetKernelSVM(random_state=0),
@@ -52,6 +53,21 @@ def test_folds_keep_groups_whole_and_train_on_every_class(seed, n_classes, n_gro
         assert test.any()
         assert not set(groups[test]) & set(groups[~test])
         assert set(labels[~test]) == set(labels)
+
+
+def test_rounds_keep_the_best_so_far_and_judge_nothing_twice():
+    judged = []
+
+    def decide(setting, test):
+        judged.append(setting)
+        return np.where(labels[test] == 1, 1.0, -1.0) * (1 if setting >= 2 else -1)
+
+    labels = np.array([0, 1, 0, 1])
+    training = Training(None, labels == 1, [np.arange(4) < 2, np.arange(4) >= 2], np.random.default_rng(0))
+    found = training.choose_in_rounds([lambda start: [start, 2, 3], lambda best: [best, 9]], 1, decide)
+    assert found == 2  # the first of equals, also where the others come later
+    assert judged == [1, 1, 2, 2, 3, 3, 9, 9]
+    assert training._replace(folds=[]).choose_in_rounds([lambda _: [5]], 1, decide) == 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

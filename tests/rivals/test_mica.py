@@ -123,19 +123,51 @@ def test_the_objective_never_rises(case, nu, balance):
 # ------------------------------------------------------------------ the class
 
 
-def test_a_ring_needs_the_kernel(tmp_path):
+def ring_bags():
+    """Return bags around a ring; positive ones have an instance in its middle."""
     rng = np.random.default_rng(0)
     angles = rng.uniform(0, 2 * np.pi, size=(60, 3))
     y = np.arange(60) % 2
     ring = 4 * np.stack([np.cos(angles), np.sin(angles)], axis=2)
     bags = ring + rng.normal(size=ring.shape) / 5
     bags[y == 1, 0] = rng.normal(size=(30, 2)) / 2
+    return bags, y
+
+
+def test_a_ring_needs_the_kernel(tmp_path):
+    bags, y = ring_bags()
     linear, kernel = (MICA(kernel=k, n_basis=40, random_state=0).fit(bags[:40], y[:40]) for k in ("linear", "rbf"))
     assert linear.score(bags[40:], y[40:]) < 0.8
     assert kernel.score(bags[40:], y[40:]) > 0.9
     assert len(kernel.support_instances_) == kernel.n_weights_ <= 40
     kernel.save(tmp_path / "model.gmil")
     assert_array_equal(gmil.load(tmp_path / "model.gmil").decision_function(bags), kernel.decision_function(bags))
+
+
+def test_tuning_chooses_the_kernel():
+    bags, y = ring_bags()
+    model = MICA(tune=True, n_basis=40, random_state=0).fit(bags[:40], y[:40], groups=np.arange(40) // 2)
+    assert (model.kernel, model.kernel_) == ("linear", "rbf")
+    assert model.score(bags[40:], y[40:]) > 0.9
+    before = model.decision_function(bags)
+    assert_array_equal(model.set_params(kernel="linear").decision_function(bags), before)
+
+
+def test_tuning_weighs_slack_as_the_bags_need_it(crowded_bags, monkeypatch):
+    monkeypatch.setattr(mica, "KERNELS", ("linear",))
+    monkeypatch.setattr(mica, "NUS", (100.0,))
+    train, test = (crowded_bags(seed, positive_size=1) for seed in (0, 1))
+    assert MICA(scale=None).fit(*train).score(*test) < 0.8
+    model = MICA(tune=True, scale=None, random_state=0).fit(*train)
+    assert model.balance_ is False
+    assert model.score(*test) > 0.95
+    # The means of positive bags, where training begins, lie among negative instances: unbalanced, all stay there.
+    monkeypatch.setattr(mica, "NUS", (1000.0,))
+    train, test = (crowded_bags(seed, n_easy=80) for seed in (0, 1))
+    assert MICA(1000.0, balance=False, scale=None).fit(*train).score(*test) < 0.8
+    model = MICA(balance=False, tune=True, scale=None, random_state=0).fit(*train)
+    assert model.balance_ is True
+    assert model.score(*test) > 0.95
 
 
 def test_sparse_bags(gaussian_bags):

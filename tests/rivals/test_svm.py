@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import Bags, BagValidationError, InstanceSVM, WitnessSVM
 from gmil.engine import resolve
-from gmil.rivals import kernel_machine, svm_kernels
+from gmil.rivals import kernel_machine, svm_kernels, tuning
 from gmil.rivals.gram import Gram
 from gmil.rivals.svm_kernels import arrange, hinge
 from gmil.rivals.svm_training import (
@@ -233,6 +233,72 @@ def test_bad_input_is_refused(gaussian_bags, monkeypatch):
 
 
 # ------------------------------------------------------------------ real data
+
+
+# ------------------------------------------------------------------ balance, and its choice
+
+
+def test_costs_of_a_sample_are_those_of_all():
+    for balance in (True, False):
+        thinned, whole = (witness_costs(2, np.array(counts), 5.0, balance) for counts in ([1.0, 3.0], [1.0] * 4))
+        assert_allclose(thinned, [5.0, 5.0, whole[2], 3 * whole[2]])
+        assert_allclose(thinned.sum(), whole.sum())
+    assert whole[2] == 5.0
+
+
+def test_liblinear_is_tuned_for_both_classes_alike():
+    # One bag of ten is positive and nothing tells it apart: by accuracy, never to say yes would be best.
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(5, 2)) for _ in range(60)]
+    y = (np.arange(60) % 10 == 0).astype(int)
+    for i in np.flatnonzero(y):
+        bags[i][0] += 1.0
+    model = WitnessSVM(kernel="linear", solver="liblinear", tune=True, random_state=0).fit(bags, y)
+    assert model.balance_ is True
+
+
+@pytest.mark.parametrize("solver", ["libsvm", "liblinear"])
+def test_tuning_drops_the_balance_where_it_loses_hard_negatives(solver, crowded_bags, monkeypatch):
+    monkeypatch.setattr(tuning, "KERNELS", ("linear",))
+    train, test = crowded_bags(0), crowded_bags(1)
+    model = WitnessSVM(kernel="linear", solver=solver, scale=None, random_state=0)
+    assert model.fit(*train).score(*test) < 0.8
+    assert model.balance_ is True
+    tuned = model.set_params(tune=True).fit(*train, groups=np.arange(24) // 2)
+    assert tuned.balance_ is False
+    assert tuned.score(*test) > 0.95
+
+
+def test_tuning_chooses_the_kernel_and_given_values_win_ties(gaussian_bags):
+    rng = np.random.default_rng(0)
+    ring = rng.normal(size=(40, 3, 2))
+    ring *= 4 / np.linalg.norm(ring, axis=2, keepdims=True)
+    y = np.arange(40) % 2
+    ring[y == 1, 0] /= 20
+    model = WitnessSVM(kernel="linear", tune=True, random_state=0).fit(ring, y)
+    assert model.kernel_ == "rbf"
+    assert model.score(ring, y) == 1
+    bags, y = gaussian_bags(n_bags=20, all_witnesses=True)  # which every setting gets right
+    for kernel, balance in (("rbf", True), ("linear", False)):
+        model = WitnessSVM(kernel=kernel, balance=balance, tune=True, random_state=0).fit(bags, y)
+        assert (model.kernel_, model.balance_) == (kernel, balance)
+        assert model.C_ == 10.0
+
+
+def test_parameters_set_after_a_fit_change_no_decision(gaussian_bags):
+    bags, y = gaussian_bags()
+    model = WitnessSVM(random_state=0).fit(bags, y)
+    before = model.decision_function(bags)
+    model.set_params(kernel="linear", gamma=3.0, balance=False)
+    assert_array_equal(model.decision_function(bags), before)
+
+
+def test_a_copy_as_chosen_trains_the_same_machine(gaussian_bags):
+    bags, y = gaussian_bags()
+    model = WitnessSVM(tune=True, random_state=0).fit(bags, y)
+    copy = model.as_chosen()
+    assert copy.tune is False
+    assert_array_equal(copy.fit(bags, y).decision_function(bags), model.decision_function(bags))
 
 
 @pytest.mark.slow

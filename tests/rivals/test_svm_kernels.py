@@ -20,8 +20,10 @@ from gmil.rivals.svm_kernels import arrange, expansion, first_maxima, kernel_col
 from gmil.rivals.tuning import (
     KernelSetting,
     MachineSetting,
+    Sample,
     all_of_bags,
     kernel_settings,
+    sample_bags,
     thinned_bags,
     tuning_folds,
 )
@@ -119,6 +121,7 @@ def test_tuning_chooses_from_the_grid(model, gaussian_bags):
     bags, y = gaussian_bags()
     model.set_params(gamma=0.5, random_state=0).fit(bags, y)
     assert KernelSetting(model.gamma_, model.C_) in kernel_settings(0.5)
+    assert model.kernel_ in ("rbf", "linear")
     assert model.score(bags, y) > 0.9
 
 
@@ -172,12 +175,45 @@ def test_large_bags_are_thinned_to_a_common_size(sizes, most, seed):
     assert np.minimum(sizes, kept.max() + 1).sum() > most  # no larger common size would do
 
 
+@few
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=8), st.integers(1, 60), st.integers(0, 99))
+def test_a_sample_stands_for_all_instances_of_every_bag(sizes, most, seed):
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    sample = sample_bags(offsets, most, np.random.default_rng(seed))
+    assert_allclose(np.add.reduceat(sample.counts, sample.offsets[:-1]), sizes)
+    assert_array_equal(
+        sample.of(np.arange(offsets[-1])), np.arange(offsets[-1]) if sample.rows is None else sample.rows
+    )
+
+
+@pytest.mark.parametrize("balance", [True, False])
+def test_a_sample_of_copies_decides_as_all_of_them(balance, gaussian_bags):
+    # Every instance of a negative bag is there three times; any sample that keeps one of each must do as well.
+    bags, y = gaussian_bags(n_bags=16)
+    copies = np.where(np.repeat(y == 1, bags.sizes), 1, 3)
+    many = np.repeat(bags.instances, copies, axis=0)
+    offsets = np.concatenate([[0], np.cumsum(bags.sizes * np.where(y == 1, 1, 3))])
+    kept = np.concatenate([[0], np.cumsum(copies)[:-1]])
+    sample = Sample(kept, bags.offsets, copies.astype(float))
+    setting = MachineSetting(0.5, 10.0, balance=balance)
+    found = []
+    for some in (sample, all_of_bags(offsets)):
+        problem = kernel_machine._Problem(WitnessSVM(), many, some, y == 1, BACKEND)
+        found.append(problem.decide(setting, np.arange(16) < 4))
+    assert_allclose(found[0], found[1], atol=2e-2)  # the solver's tolerance
+
+
 @pytest.mark.parametrize("model", [InstanceSVM(), WitnessSVM(), AnnealedSVM("labels", cooling=4.0)], ids=repr)
 def test_the_chosen_setting_is_fitted_on_all_instances(model, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
     monkeypatch.setattr(tuned, "MOST_INSTANCES", 2 * len(bags))
     tuned_model = clone(model).set_params(tune=True, gamma=0.5, random_state=0).fit(bags, y)
-    alone = model.set_params(C=tuned_model.C_, gamma=tuned_model.gamma_).fit(bags, y)
+    chosen = {
+        name: getattr(tuned_model, f"{name}_")
+        for name in ("C", "gamma", "kernel", "balance")
+        if hasattr(tuned_model, f"{name}_")
+    }
+    alone = model.set_params(**chosen).fit(bags, y)
     assert_array_equal(tuned_model.decision_function(bags), alone.decision_function(bags))
 
 

@@ -66,7 +66,7 @@ def measure_table3(
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for data in videos:
-        for name, estimator in methods().items():
+        for name, estimator in _estimators().items():
             if only is None or name in only:
                 if progress is not None:
                     progress(f"{LABELS[name]} on {data.name}")
@@ -85,6 +85,13 @@ def measure_table3(
         "versions": environment.versions(),
         "machine": environment.machine(),
     }
+
+
+def _estimators() -> dict[str, BaseEstimator]:
+    """Return the methods; MI-SVM chooses C and balance inside the training videos, as it does in Table 1."""
+    found = methods()
+    found["mi-svm-witness"].set_params(tune=True)
+    return found
 
 
 def _facts(data: Videos) -> dict[str, Any]:
@@ -182,6 +189,8 @@ def _notes(videos: Sequence[Videos]) -> list[str]:
         "The paper does not say what its accuracy measures; with one event against four, always saying no is right for "
         "four videos of five, so AUC, average precision, balanced accuracy and recall stand beside it.",
         "A decision above zero is a yes, for every method.",
+        "MI-SVM chooses C and whether both classes weigh alike on 5 inner folds of the training videos, by the mean of "
+        "the accuracies of both classes.",
     ]
     names = [data.name for data in videos]
     if UCF in names:

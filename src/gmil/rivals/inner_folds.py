@@ -46,11 +46,13 @@ def choose(
     folds: list[Booleans],
     decide: Callable[[Setting, Booleans], Floats],
     best: tuple[Setting, float] | None = None,
+    weights: Floats | None = None,
 ) -> tuple[Setting, float]:
     """Return the setting with the best accuracy on the inner folds and that accuracy; of equals the first.
 
     ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside. ``best`` is
-    what an earlier choice on the same folds found: it comes first, and is not judged again.
+    what an earlier choice on the same folds found: it comes first, and is not judged again. ``weights``,
+    (n_bags,), say how much each bag counts; None: all alike.
     """
     for setting in settings:
         if best is not None and setting == best[0]:
@@ -59,7 +61,8 @@ def choose(
             # A setting that does not converge is judged like any other; only the chosen one is worth a warning.
             warnings.simplefilter("ignore")
             right = [_labels_of(decide(setting, test)) == labels[test] for test in folds]
-        accuracy = float(np.concatenate(right).mean())
+        counts = None if weights is None else np.concatenate([weights[test] for test in folds])
+        accuracy = float(np.average(np.concatenate(right), weights=counts))
         if best is None or accuracy > best[1]:
             best = setting, accuracy
     if best is None:

@@ -33,9 +33,11 @@ class Training(NamedTuple):
     folds: list[Booleans]  # which bags each inner fold tests; none where nothing is to be chosen
     generator: np.random.Generator
 
-    def sample(self, offsets: Integers) -> Sample:
-        """Return the instances to compare settings on: all, or those that stand for many."""
-        return sample_bags(offsets, MOST_INSTANCES, self.generator) if self.folds else all_of_bags(offsets)
+    def sample(self, offsets: Integers, most: int | None = None) -> Sample:
+        """Return the instances to compare settings on: all, or about ``most`` that stand for all."""
+        if not self.folds:
+            return all_of_bags(offsets)
+        return sample_bags(offsets, MOST_INSTANCES if most is None else most, self.generator)
 
     def choose(
         self, settings: Iterable[Setting], untuned: Setting, decide: Callable[[Setting, Booleans], Floats]
@@ -51,18 +53,23 @@ class Training(NamedTuple):
         rounds: Sequence[Callable[[Setting], Iterable[Setting]]],
         untuned: Setting,
         decide: Callable[[Setting, Booleans], Floats],
+        *,
+        classes_alike: bool = False,
     ) -> Setting:
         """Return the best setting where each round takes the best so far and returns settings to compare with it.
 
         A few values of each parameter in turn are fewer settings than all combinations. That takes less time, and on a
-        hundred bags the best of many settings is the luckiest one.
+        hundred bags the best of many settings is the luckiest one. ``classes_alike`` asks for the mean of the
+        accuracies of both classes.
         """
         if not self.folds:
             return untuned
+        shares = np.where(self.positive, self.positive.mean(), 1 - self.positive.mean())
+        weights = 1 / shares if classes_alike else None
         best: tuple[Setting, float] | None = None
         for settings_after in rounds:
             settings = settings_after(untuned if best is None else best[0])
-            best = choose(settings, self.positive.astype(np.int64), self.folds, decide, best)
+            best = choose(settings, self.positive.astype(np.int64), self.folds, decide, best, weights)
         return untuned if best is None else best[0]
 
 
