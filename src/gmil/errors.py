@@ -46,6 +46,10 @@ class DatasetError(GmilError, OSError):
     """A data set that is not here and cannot be fetched."""
 
 
+class ClusterError(GmilError, OSError):
+    """A Dask cluster that has no workers, or none that can work, or that is lost."""
+
+
 class SpecificationError(GmilError, ValueError):
     """An experiment that is not described as it must be."""
 

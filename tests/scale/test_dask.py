@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -14,7 +17,7 @@ from click.testing import CliRunner
 
 import gmil
 from gmil.cli.main import main
-from gmil.errors import BagValidationError, FormatError, MissingFileError
+from gmil.errors import BagValidationError, ClusterError, FormatError, MissingFileError
 from gmil.scale.dask import DaskRunner, connect
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install gmil[dask].")
@@ -133,3 +136,101 @@ def test_the_command_runs_on_a_cluster(client, store, labelled, tmp_path):
         row = json.loads(done.stdout)[0]
         figures.append({name: value for name, value in row.items() if "seconds" not in name})
     assert figures[0] == figures[1]
+
+
+# -------------------------------------------------------------------------------- clusters that cannot work
+
+WITHOUT_GMIL = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "gmil":
+            raise ModuleNotFoundError("No module named 'gmil'", name="gmil")
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@contextlib.contextmanager
+def dask_process(*arguments, env=None):
+    """Start a scheduler or a worker as a process that can be killed."""
+    command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env={**os.environ, **(env or {})}, **silent) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """Return a scheduler in a process of its own, without workers, and its address."""
+    about = tmp_path / "scheduler.json"
+    with dask_process("scheduler", "--port", "0", "--host", "127.0.0.1", "--scheduler-file", str(about)) as process:
+        end = time.monotonic() + 60
+        while not (about.exists() and about.read_text()) and time.monotonic() < end:
+            time.sleep(0.1)
+        yield process, json.loads(about.read_text())["address"]
+
+
+def worker_of(address, **options):
+    return dask_process("worker", address, "--nthreads", "1", "--no-nanny", **options)
+
+
+def test_a_cluster_without_workers_is_one_clear_error(scheduler, stored, monkeypatch):
+    _, lazy, y = stored
+    _, address = scheduler
+    monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 1.0)
+    with distributed.Client(address) as client, pytest.raises(ClusterError, match="no worker for 1 s. Start one with"):
+        gmil.GMIL(8).fit(lazy.on(client), y)
+
+
+def test_a_worker_without_gmil_is_named(scheduler, stored, tmp_path):
+    _, lazy, y = stored
+    _, address = scheduler
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "sitecustomize.py").write_text(WITHOUT_GMIL)
+    with (
+        worker_of(address, env={"PYTHONPATH": str(tmp_path / "elsewhere")}),
+        distributed.Client(address) as client,
+        pytest.raises(ClusterError, match=r"tcp://.*No module named 'gmil'.*Install gmil where they run"),
+    ):
+        gmil.GMIL(8).fit(lazy.on(client), y)
+
+
+@pytest.mark.parametrize("victim", ["scheduler", "worker"])
+def test_a_cluster_that_is_killed_is_one_clear_error(scheduler, stored, tmp_path, victim, monkeypatch):
+    _, lazy, _ = stored
+    process, address = scheduler
+    monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 20.0)
+    counting = functools.partial(slowly_counted, marks=tmp_path)
+    with worker_of(address) as worker, distributed.Client(address) as client:
+
+        def kill(done, total):
+            monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 1.0)
+            (process if victim == "scheduler" else worker).kill()
+
+        expected = "was lost" if victim == "scheduler" else "has had no worker for 1 s"
+        with pytest.raises(ClusterError, match=expected):
+            lazy.on(client).watched(kill).reduce(counting, (np.add,))
+
+
+def test_workers_that_do_not_answer_are_one_clear_error(stored, monkeypatch):
+    class Silent:
+        def submit(self):
+            pass
+
+        cancel = submit
+
+        def wait_for_workers(self, n, timeout):
+            pass
+
+        def run(self, function, on_error):
+            time.sleep(5)
+
+    _, lazy, y = stored
+    monkeypatch.setattr("gmil.scale.dask._SECONDS_FOR_AN_ANSWER", 0.1)
+    with pytest.raises(ClusterError, match="do not answer within"):
+        gmil.GMIL(8).fit(lazy.on(Silent()), y)

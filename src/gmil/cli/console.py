@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.errors import DatasetError, DiskError, GmilError
+from gmil.errors import ClusterError, DatasetError, DiskError, GmilError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def clear_errors() -> Iterator[None]:
     """Turn an error into one sentence and an exit code: 2 for bad input, 1 for work that failed."""
     try:
         yield
-    except (DatasetError, DiskError) as error:
+    except (ClusterError, DatasetError, DiskError) as error:
         _end(error, FAILED)
     except (GmilError, ValueError) as error:
         _end(error, WRONG_USE)
