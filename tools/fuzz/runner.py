@@ -202,9 +202,9 @@ def _serve(pipe: connection.Connection, make_work: Callable[[Path], Work], scrat
     _print_to(scratch.parent / _OUTPUT)
     try:
         work = make_work(scratch)
-        watch.limit_memory(MOST_BYTES_ASKED)
         while True:
             for case in pipe.recv():
+                watch.limit_memory(MOST_BYTES_ASKED)  # anew, since a child may keep what it got before
                 result = work(case, lambda begun: pipe.send(("begin", begun)))
                 pipe.send(("end", result))
     except (EOFError, BrokenPipeError):

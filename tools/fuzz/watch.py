@@ -104,8 +104,8 @@ def _status(name: str) -> int:
 
 def limit_memory(more: int) -> None:
     """Let this process take so many bytes of addresses more than it has, and no core files."""
-    most = _status("VmSize") + more
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_status("VmSize") + more, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
