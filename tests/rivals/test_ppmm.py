@@ -180,7 +180,7 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(gaussian_bag
     bags, y = gaussian_bags(n_bags=30)
     found = []
 
-    def spy(settings, labels, folds, decide):
+    def spy(settings, labels, folds, decide, *_):
         found.append([decide(settings[0], test) for test in folds[:1]])
         return settings[0], 0.0
 
