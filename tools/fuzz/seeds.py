@@ -147,7 +147,7 @@ def _write_matlab(folder: Path, bags: gmil.Bags, y: Any) -> None:
     scipy.io.savemat(folder / "stored.mat", {**labelled, "bag_names": names})
     scipy.io.savemat(folder / "cells.mat", {"bags": cells})
     scipy.io.savemat(folder / "packed-cells.mat", {"bags": cells}, do_compression=True)
-    few = {name: values[:15] for name, values in labelled.items()}
+    few = {name: values[:25] for name, values in labelled.items()}
     scipy.io.savemat(folder / SMALL_MAT, few)
 
 
