@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from numpy.typing import NDArray
-    from sklearn.base import BaseEstimator
 
 _DEEPEST = 50
 _PADDING = 16
@@ -74,7 +73,7 @@ class Decoder:
         self._depth -= 1
         return found
 
-    def model(self, entry: Mapping[str, Any]) -> BaseEstimator:
+    def model(self, entry: Mapping[str, Any]) -> Any:
         """Return a model, complete and checked."""
         name, parameters, fitted = entry["class"], entry["params"], entry["fitted"]
         cls = class_named(name)

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LENGTH = re.compile(r"(?:(\d+)\*)?([A-Za-z]\w*)(?:\+(\d+))?")
+_LARGEST = 1e300
+"""What is larger is as good as infinite: the first sum or product with it is."""
+
 _DTYPES = {"f": "f4 f8", "i": "i4 i8", "b": "bool"}
 
 
@@ -99,11 +102,11 @@ class Array(Kind):
     def _check_values(self, value: NDArray[Any], name: str, sizes: Mapping[str, int]) -> None:
         if value.size == 0:
             return
-        least, most = value.min(), value.max()  # NaN where there is one
+        least, most = float(value.min()), float(value.max())  # NaN where there is one
         if np.isnan(least) and not self.nan:
             _refuse(name, "free of NaN", "is not")
-        if not self.infinite and (np.isinf(value).any() if np.isnan(least) else np.isinf(least) or np.isinf(most)):
-            _refuse(name, "finite", "is not")
+        if not self.infinite and (np.isinf(value).any() if np.isnan(least) else max(-least, most) > _LARGEST):
+            _refuse(name, "finite", f"has {max(-least, most):g}")
         if self.at_least is not None and least < self.at_least:
             _refuse(name, f"at least {self.at_least:g}", f"has {least:g}")
         if self.above is not None and least <= self.above:
@@ -222,7 +225,7 @@ class Number(Kind):
         """Refuse numbers outside, and what is no number."""
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
             _refuse(name, "a number", f"is a {type(value).__name__}")
-        if np.isnan(float(value)) or (np.isinf(float(value)) and not self.infinite):
+        if np.isnan(float(value)) or (abs(float(value)) > _LARGEST and not self.infinite):
             _refuse(name, "finite", f"is {value}")
         if not self.at_least <= value <= self.at_most or (self.above is not None and value <= self.above):
             least = f"at least {self.at_least:g}" if self.above is None else f"above {self.above:g}"
