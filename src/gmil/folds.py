@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,7 +205,7 @@ def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
 def check_seed(random_state: Any, n_seeds: int = 1) -> int:
     """Return the first of ``n_seeds`` seeds that follow one another, or refuse it."""
     most = (1 << 32) - n_seeds
-    if not isinstance(random_state, Integral) or not 0 <= random_state <= most:
+    if not isinstance(random_state, (int, np.integer)) or not 0 <= random_state <= most:
         msg = f"random_state must be a whole number from 0 to {most}, got {random_state!r}."
         raise BagValidationError(msg)
     return int(random_state)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,9 +129,9 @@ def cross_validate(
     return replace(found, groups=groups, random_state=random_state)
 
 
-def _check_numbers(repeats: int, random_state: int | None) -> int:
+def _check_numbers(repeats: Any, random_state: Any) -> int:
     """Return the seed, drawn where there is none; every repeat has the next one."""
-    if not isinstance(repeats, Integral) or repeats < 1:
+    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
         msg = f"repeats must be a whole number and at least 1, got {repeats!r}."
         raise BagValidationError(msg)
     if random_state is None:

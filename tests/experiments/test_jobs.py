@@ -26,7 +26,7 @@ def hashes(spec):
 
 def test_jobs_are_whole_folds_of_every_method_column_set_and_repeat(toy):
     found = hashes(toy)
-    assert len(set(found.values())) == len(found) == 2 * (2 * 3 + 3 + 1)  # controls, paper setting, tuned
+    assert len(set(found.values())) == len(found) == 2 * (3 * 3 + 3 + 1)  # controls, paper setting, tuned
     assert not any(method == "not-there" for _, method, _, _ in found)  # it is not in this gmil
 
 

@@ -49,7 +49,7 @@ def test_table1_has_the_columns_apart_and_controls_as_rows(musk):
     found = [(row["method"], row["column"]) for row in rows]
     assert found == [
         ("gmil", "paper"), ("gmil", "tuned"), ("gmil", "printed"), ("apr", "printed"), ("dd", "printed"),
-        ("dd", "corrected"), ("majority", "control"), ("bag-size", "control"),
+        ("dd", "corrected"), ("majority", "control"), ("bag-size", "control"), ("noise", "control"),
     ]  # fmt: skip
     printed = {row["method"]: row["cells"]["musk1"]["accuracy"] for row in rows if row["column"] == "printed"}
     assert printed == {name: published_accuracy(name, "musk1") / 100 for name in ("gmil", "apr", "dd")}
@@ -161,7 +161,7 @@ def test_summaries_are_json_and_csv(musk, tmp_path):
     output.write_csv(table1.flat_rows(summary), tmp_path / "t.csv")
     with (tmp_path / "t.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert float(lines[0]["accuracy"]) == summary["rows"][0]["cells"]["musk1"]["accuracy"]
     assert lines[0]["jobs"].split() == summary["rows"][0]["cells"]["musk1"]["jobs"]
 
@@ -285,7 +285,7 @@ def test_figure7_has_curves_with_spread_and_times(toy_document, tmp_path):
     assert (point["seeds"], len(point["jobs"])) == (3, 3)
     assert point["seconds"] > 0
     assert curves["negative"][0]["seconds"] is None
-    assert set(summary["controls"]["easy"]) == {"majority", "bag-size"}
+    assert set(summary["controls"]["easy"]) == {"majority", "bag-size", "noise"}
     assert [line["value"] for line in figure7.flat_rows(summary)][-1] == "all"
     png, svg = plot_figure7.draw_figure7(summary, tmp_path / "f")
     assert png.exists()

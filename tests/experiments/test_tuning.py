@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 import gmil
 from gmil import Bags, base
@@ -30,14 +29,14 @@ def test_bag_size_sees_the_size_and_nothing_else():
     y = (sizes + rng.normal(0, 4, 40) > 12).astype(int)
     bags = Bags(rng.normal(size=(sizes.sum(), 3)), np.concatenate([[0], np.cumsum(sizes)]))
     other = bags.with_instances(np.zeros_like(bags.instances))
-    expected = LogisticRegression().fit(np.log(sizes)[:, None], y).predict(np.log(sizes)[:, None])
-    assert BagSize().fit(bags, y).predict(bags).tolist() == expected.tolist()
-    assert BagSize().fit(other, y).predict(bags).tolist() == expected.tolist()
+    predicted = BagSize().fit(bags, y).predict(bags)
+    assert (predicted == y).mean() > 0.8
+    assert BagSize().fit(other, y).predict(bags).tolist() == predicted.tolist()
 
 
 def test_controls_are_no_public_estimators():
     names = {name for name, _ in gmil.all_estimators()} | set(base.methods())
-    assert not names & {"MajorityClass", "BagSize", "Tuned", "majority", "bag-size"}
+    assert not names & {"MajorityClass", "BagSize", "NoiseFeatures", "Tuned", "majority", "bag-size", "noise"}
 
 
 SETTINGS = ({"n_clusters": 2}, {"n_clusters": 12}, {"n_clusters": 5})
