@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from gmil import GMIL, Bags, BagValidationError
+from gmil.finite import largest_value
 from gmil.validation import check_bag_labels, check_bags
 
 TABLE = np.arange(8.0).reshape(4, 2)
@@ -136,9 +137,21 @@ def test_values_that_are_not_finite_are_named(value, name, as_given, dtype):
         check_bags(bags.to_list())
 
 
-def test_finite_values_whose_sum_overflows_pass():
+def test_finite_values_whose_squares_overflow_pass_where_they_are_allowed():
     huge = np.full((2, 2), np.finfo(np.float64).max)
-    assert_array_equal(check_bags([huge]).instances, huge)
+    assert_array_equal(check_bags([huge], allow_large=True).instances, huge)
+    assert_array_equal(check_bags(huge, allow_large=True).instances, huge)
+    with pytest.raises(BagValidationError, match=r"too large: 1\.79769e\+308 in bag 0, instance 0, column 0 \(4 such"):
+        check_bags([huge])
+    with pytest.raises(BagValidationError, match="too large"):
+        check_bags(huge)
+    with pytest.raises(BagValidationError, match="too large"):
+        check_bags(sp.csr_array(huge))
+
+
+def test_values_whose_squares_add_up_to_too_much_for_one_look_pass_where_each_is_small_enough():
+    many = np.full((200, 2), 0.9 * largest_value(2, np.float32), dtype=np.float32)
+    assert_array_equal(check_bags([many]).instances, many)
 
 
 @pytest.mark.parametrize("X", [[[[np.nan, 1.0]]], [[np.nan, 1.0]]])

@@ -64,7 +64,7 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
         y : ignored
             Labels belong to bags, not to instances.
         """
-        bags = check_bags(X, estimator=self, reset=True, allow_nan=_allows_nan(self._base()))
+        bags = check_bags(X, estimator=self, reset=True, allow_nan=_allows_nan(self._base()), allow_large=True)
         self.transformer_ = clone(self._base()).fit(bags.instances)
         return self
 
@@ -77,7 +77,7 @@ class PerInstance(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
             Bags of the same features as the training bags.
         """
         check_is_fitted(self)
-        bags = check_bags(X, estimator=self, allow_nan=_allows_nan(self.transformer_))
+        bags = check_bags(X, estimator=self, allow_nan=_allows_nan(self.transformer_), allow_large=True)
         transformed = self.transformer_.transform(bags.instances)
         if is_table(X):
             return transformed

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
-def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = False, allow_nan: bool = False) -> Bags:
+def check_bags(
+    X: Any,
+    *,
+    estimator: BaseEstimator | None = None,
+    reset: bool = False,
+    allow_nan: bool = False,
+    allow_large: bool = False,
+) -> Bags:
     """Turn what a user passed into `Bags`.
 
     Parameters
@@ -34,6 +41,8 @@ def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = 
         True in ``fit``.
     allow_nan : bool
         Let missing and infinite values pass.
+    allow_large : bool
+        Let values pass whose squares overflow, for who does not square them.
     """
     if isinstance(X, LazyBags):
         owner = "This" if estimator is None else type(estimator).__name__
@@ -44,13 +53,16 @@ def check_bags(X: Any, *, estimator: BaseEstimator | None = None, reset: bool = 
         raise BagValidationError(msg)
     X = unmasked(X)
     if is_table(X):
-        return _one_instance_bags(X, estimator, reset, allow_nan)
+        bags = _one_instance_bags(X, estimator, reset, allow_nan)
+        if not (allow_nan or allow_large):
+            refuse_non_finite(bags)
+        return bags
     bags = X if isinstance(X, Bags) else Bags.from_list(X)
     if len(bags) == 0:
         msg = "X holds no bags; at least one bag is needed."
         raise BagValidationError(msg)
     if not allow_nan:
-        refuse_non_finite(bags)
+        refuse_non_finite(bags, allow_large=allow_large)
     if estimator is not None:
         _compare_features(bags, estimator, reset)
     return bags

@@ -183,7 +183,7 @@ def test_a_cluster_without_workers_is_one_clear_error(scheduler, stored, monkeyp
     _, lazy, y = stored
     _, address = scheduler
     monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 1.0)
-    with distributed.Client(address) as client, pytest.raises(ClusterError, match="no worker for 1 s. Start one with"):
+    with distributed.Client(address) as client, pytest.raises(ClusterError, match="no worker for 1 s"):
         gmil.GMIL(8).fit(lazy.on(client), y)
 
 
@@ -204,7 +204,7 @@ def test_a_worker_without_gmil_is_named(scheduler, stored, tmp_path):
 def test_a_cluster_that_is_killed_is_one_clear_error(scheduler, stored, tmp_path, victim, monkeypatch):
     _, lazy, _ = stored
     process, address = scheduler
-    monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 20.0)
+    monkeypatch.setattr("gmil.scale.dask._SECONDS_WITHOUT_WORKERS", 200.0)
     counting = functools.partial(slowly_counted, marks=tmp_path)
     with worker_of(address) as worker, distributed.Client(address) as client:
 
@@ -227,7 +227,7 @@ def test_workers_that_do_not_answer_are_one_clear_error(stored, monkeypatch):
         def wait_for_workers(self, n, timeout):
             pass
 
-        def run(self, function, on_error):
+        def run(self, *_, **__):
             time.sleep(5)
 
     _, lazy, y = stored

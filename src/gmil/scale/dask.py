@@ -13,8 +13,8 @@ from gmil.errors import BagValidationError, ClusterError, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_SECONDS_FOR_AN_ANSWER = 30.0
-_SECONDS_WITHOUT_WORKERS = 30.0
+_SECONDS_FOR_AN_ANSWER = 120.0  # importing gmil may be slow on a network disk
+_SECONDS_WITHOUT_WORKERS = 60.0
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
@@ -23,7 +23,7 @@ class DaskRunner:
 
     A worker reads the parts that it is given, one a thread, and sends back their tables. What a lost worker had is done
     again by another; tables are joined in the order of parts, so that no sum depends on who did what. A cluster that
-    has no workers for half a minute, or workers without gmil, or that is lost, is a `ClusterError`.
+    has no workers for a minute, or workers without gmil, or that is lost, is a `ClusterError`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class DaskRunner:
     @contextlib.contextmanager
     def _clear_errors(self) -> Iterator[None]:
         """Turn the loss of the scheduler into one clear error; what a task raises passes."""
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         try:
             yield

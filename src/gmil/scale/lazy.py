@@ -10,6 +10,7 @@ import numpy as np
 from gmil import bag_parts
 from gmil.bags import bags_drawn
 from gmil.engine.threads import n_threads
+from gmil.finite import are_usable
 from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
 from gmil.scale.resident import TensorSource, is_tensor
@@ -98,9 +99,8 @@ class LazyBags:
             return cls(ArraySource.of(X), cut, ids, names)
         source = TensorSource.of(X)
         bags = cls(source, cut, ids, names)
-        if not source.is_finite():
-            for _ in bags.blocks():  # one of them says which bag it is
-                pass
+        if not source.are_usable():
+            bags._refuse_values()
         return bags
 
     @classmethod
@@ -244,7 +244,10 @@ class LazyBags:
         rows : array of int
             Positions among the instances of these bags, in any order.
         """
-        return self._read_rows(self.rows_of_source(rows))
+        found = self._read_rows(self.rows_of_source(rows))
+        if not are_usable(found):
+            self._refuse_values()
+        return found
 
     def rows_of_source(self, rows: ArrayLike) -> Integers:
         """Return positions among the instances of these bags as positions among those of the source.
@@ -360,6 +363,11 @@ class LazyBags:
             if self.watcher is not None:
                 self.watcher(int(edges[i + 1]), int(edges[-1]))
         return out if back is None else out[back]
+
+    def _refuse_values(self) -> None:
+        """Refuse what cannot be used, where some value is such: reading says in which bag it is."""
+        for _ in self.blocks():
+            pass
 
     def _run(self, function: Any, tasks: list[tuple[Any, ...]], threads: int) -> Iterator[Any]:
         return in_threads(function, tasks, threads) if self.runner is None else self.runner(function, tasks)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gmil.errors import BagValidationError
+from gmil.finite import largest_value
 from gmil.scale.passes import part_edges
 
 if TYPE_CHECKING:
@@ -53,9 +54,13 @@ class TensorSource:
 
         return numpy_dtype(self.X)
 
-    def is_finite(self) -> bool:
-        """Tell whether every value is a finite number; the device is asked once."""
-        return bool(self.X.sum().isfinite()) or bool(self.X.isfinite().all())
+    def are_usable(self) -> bool:
+        """Tell whether every value is finite, and small enough that sums of squares are; the device is asked once."""
+        if self.X.numel() == 0:
+            return True
+        low, high = self.X.aminmax()
+        limit = largest_value(self.n_features, self.dtype)
+        return bool((low >= -limit) & (high <= limit))  # NaN is neither
 
     def read(self, part: int, rows: int) -> Iterator[Floats]:
         """See `gmil.scale.passes.Source`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.classifiers.weighted.views import ScaledSpace
+from gmil.classifiers.weighted.views import ScaledSpace, bounded
 from gmil.engine import moments, resolve
 from gmil.scaling import RankScaling, Scaling
 
@@ -138,4 +138,4 @@ def _vectors(
         means = space.apply(means)
         divisor = getattr(space.scaling, "divisor", None)
         deviations = deviations if divisor is None else deviations / divisor
-    return np.hstack([means, deviations]).astype(dtype)
+    return np.hstack([means, bounded(deviations)]).astype(dtype)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
 from gmil.classifiers.weighted.ridge import center_kernel, fit_ridge
+from gmil.classifiers.weighted.views import bounded
 from gmil.scaling import safe_units
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class View(NamedTuple):
         """Return vectors of bags in the units of this view; sparse ones are left as they are."""
         if self.shift is None or self.divisor is None:
             return features
-        return ((features - self.shift) / self.divisor).astype(np.float32)
+        return bounded((features - self.shift) / self.divisor)
 
     def votes(self, features: Floats, backend: Backend) -> Floats:
         """Return what the view says about bags, (n_bags, n_problems)."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 KINDS = ("range", "moments", "nearest")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
+_LARGEST = 1e15
 
 
 class ScaledSpace(NamedTuple):
@@ -32,7 +33,14 @@ class ScaledSpace(NamedTuple):
             backend = backend or resolve("auto", 1)
             return backend.column_ranks(X, self.scaling.knots).astype(np.float32, copy=False)
         scaled = apply_scaling(X, self.scaling)
-        return scaled if sp.issparse(scaled) else scaled.astype(np.float32, copy=False)
+        return scaled if sp.issparse(scaled) else bounded(scaled)
+
+
+def bounded(X: Floats) -> Floats:
+    """Return numbers in single precision, none so large that its square overflows: so far out, all are as strange."""
+    if X.size and max(X.max(), -X.min()) > _LARGEST:
+        X = np.clip(X, -_LARGEST, _LARGEST)
+    return X.astype(np.float32, copy=False)
 
 
 def fit_spaces(
