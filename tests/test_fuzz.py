@@ -17,6 +17,7 @@ from tools.fuzz.mutations.safetensors_files import Tensor, parse
 from tools.fuzz.mutations.zips import Member, bomb, unzip, zipped
 from tools.fuzz.results import BAD, FINE, Case, Result
 from tools.fuzz.runner import BrokenCaseError, run
+from tools.fuzz.seeds import settled
 from tools.fuzz.state import State, fingerprint
 from tools.fuzz.table import outcome_table
 
@@ -114,6 +115,16 @@ def test_a_tidy_document_refers_to_every_tensor_once_by_its_shape():
     assert [entry["shape"] for entry in twice] == [[2, 3], [2, 3]]
     assert {entry["tensor"] for entry in twice} == set(tensors)
     assert len(tensors) == 2
+
+
+def test_settled_files_are_the_same_bytes_and_load(tmp_path):
+    found = set()
+    for name in ("once.gmil", "twice.gmil"):
+        gmil.load(MODELS / "SingleInstance-logistic.gmil").save(tmp_path / name)
+        found.add(settled((tmp_path / name).read_bytes()))
+    assert len(found) == 1
+    (tmp_path / "settled.gmil").write_bytes(found.pop())
+    assert isinstance(gmil.load(tmp_path / "settled.gmil"), gmil.SingleInstance)
 
 
 def test_archives_written_by_hand_are_archives():

@@ -71,7 +71,7 @@ def write_seeds(folder: Path) -> None:
         make.main(half / "models" / FRESH)
         _write_data(half / "data")
     for path in half.glob(f"models/{FRESH}/*.gmil"):
-        path.write_bytes(_settled(path.read_bytes()))
+        path.write_bytes(settled(path.read_bytes()))
     for path in half.rglob("*.mat"):
         path.write_bytes(b"MATLAB 5.0 MAT-file".ljust(_MATLAB_TEXT) + path.read_bytes()[_MATLAB_TEXT:])
     half.rename(folder)
@@ -179,7 +179,7 @@ def _write_bag(path: Path, bag: Any) -> None:
 # -------------------------------------------------------------------------------- the same bytes again
 
 
-def _settled(data: bytes) -> bytes:
+def settled(data: bytes) -> bytes:
     """Return a model file whose skops archives have no dates and no addresses of objects."""
     tensors, metadata = parse(data)
     for name, tensor in tensors.items():
@@ -187,7 +187,7 @@ def _settled(data: bytes) -> bytes:
             archive = zipped(_renumbered(unzip(tensor.data)))
             tensors[name] = Tensor("U8", [len(archive)], archive)
     sign(tensors, metadata)
-    return pack(tensors, metadata)
+    return pack(tensors, dict(sorted(metadata.items())))  # safetensors writes them in any order
 
 
 def _renumbered(members: list[Member]) -> list[Member]:
