@@ -277,8 +277,8 @@ def test_doctor(run):
         (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
         (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),
-        (["cv", "{bags}", "--features", "a,b"], "'features'. Name the column with --features."),
-        (["cv", "{bags}", "--group", "site"], "'features'. Name the column with --group."),
+        (["cv", "{bags}", "--features", "a,b"], "'features'. Name another with --features."),
+        (["cv", "{bags}", "--group", "site"], "'features'. Name another with --group."),
         (
             ["compare", "{three}", "--positive", "a", "-o", "{out}"],
             "--positive a names the positive class of two, but the data has 3: a, b, c. Leave it out",

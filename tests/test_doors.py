@@ -114,7 +114,7 @@ def test_one_table_gives_the_same_bags_through_every_door(table):
 @pytest.mark.parametrize("name", ["label", "Y", "class", "Target", "bag_label"])
 def test_a_number_column_called_as_labels_are_is_no_feature_and_this_is_said(name):
     frame = pd.DataFrame({"video": ["a", "a", "b"], name: [1, 1, 0], "f": [1.0, 2.0, 3.0]})
-    with pytest.warns(UserWarning, match=rf"'{name}' is left out\. Name it as label=\.\.\., or in features=\[\.\.\.\]"):
+    with pytest.warns(UserWarning, match=rf"'{name}' is left out\. .* label=\.\.\. .* features=\[\.\.\.\]"):
         assert Bags.from_frame(frame, bag="video").feature_names == ("f",)
     assert Bags.from_frame(frame, bag="video", label=name).feature_names == ("f",)
     assert Bags.from_frame(frame, bag="video", drop=name).feature_names == ("f",)
@@ -139,7 +139,9 @@ def test_the_command_says_what_is_left_out_in_one_sentence(tmp_path, capsys):
     columns = {"bag": [1, 1, 2], "label": [1, 1, 0], "target": [3, 3, 4], "f": [1.0, 2.0, 3.0]}
     pq.write_table(pa.table(columns), tmp_path / "two.parquet")
     read_data(str(tmp_path / "two.parquet"), None, None, None)
-    assert capsys.readouterr().err.startswith("A column of labels is no feature: 'target' is left out.")
+    said = capsys.readouterr().err
+    assert said.startswith("A column of labels is no feature: 'target' is left out.")
+    assert said.endswith("name it with --label. If it is a feature, name it in --features.\n")
 
 
 def test_a_y_beside_an_x_is_a_coordinate():

@@ -235,8 +235,8 @@ def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: 
     ]
     if left_out:
         msg = (
-            f"A column of labels is no feature: {listed(left_out)} is left out. Name it as label=..., or in "
-            "features=[...] if it is a feature."
+            f"A column of labels is no feature: {listed(left_out)} is left out. If it is the label, name it with "
+            "label=... If it is a feature, name it in features=[...]."
         )
         warnings.warn(msg, UserWarning, stacklevel=4)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gmil import datasets
 from gmil.base import methods
-from gmil.cli.console import say
+from gmil.cli.console import in_options, say
 from gmil.errors import BagValidationError, GmilError, LabelError, listed
 from gmil.experiments.data import groups_of
 from gmil.scale import LazyBags
@@ -148,7 +148,7 @@ def _said_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for text in dict.fromkeys(str(warning.message) for warning in caught):
-        say(text)
+        say(in_options(text))
 
 
 def feature_columns(text: str | None) -> list[str] | str | None:
