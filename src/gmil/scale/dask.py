@@ -122,8 +122,10 @@ def _importer() -> Callable[[], str | None]:
     """Return a function that tells why gmil cannot be imported; it travels as code, to where gmil may be missing."""
 
     def why_not() -> str | None:
+        from importlib import import_module
+
         try:
-            import gmil  # noqa: F401
+            import_module("gmil")
         except ImportError as error:
             return str(error)
         return None
