@@ -61,10 +61,10 @@ def _small_model() -> gmil.GMIL:
 
 def _contents(bags: gmil.Bags, y: Any) -> Values:
     names = () if bags.feature_names is None else bags.feature_names
-    info = [] if bags.instance_info is None else [np.array(str(bags.instance_info.to_pydict()))]
+    info = () if bags.instance_info is None else bags.instance_info.column_names
     ids = np.array([]) if bags.bag_ids is None else bags.bag_ids
     labels = np.array([]) if y is None else y
-    return [_dense(bags.instances), bags.offsets, ids, labels, np.array(names), *info]
+    return [_dense(bags.instances), bags.offsets, ids, labels, np.array(names), np.array(info)]
 
 
 def _dense(instances: Any) -> Any:
