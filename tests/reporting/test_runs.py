@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import gmil
 from gmil.experiments import published
+from gmil.reporting import tables
 from gmil.reporting.runs import run_report
+from gmil.reporting.sources import Ledger
+from gmil.reporting.summary import Source
 from gmil.reporting.verdicts import compare_verdict, table1_verdict
 
 
@@ -224,3 +228,27 @@ def test_a_single_method_was_not_picked():
     assert compare_verdict({**found, "trust": None}) == (
         "First has an accuracy of 80.0 % (95 % interval 75.0 to 85.0); better than every control."
     )
+
+
+def test_many_seeds_are_the_first_and_the_last():
+    def text(seeds):
+        return Source("k", "musk1", "GMIL", "paper", seeds, 10, "0.1.0", "", [], "").seeds_text
+
+    assert text([0, 1, 2]) == "0, 1, 2"
+    assert text(list(range(1000))) == "0 to 999"
+    assert text([*range(30), 40]).endswith("29, 40")
+    assert text([]) == ""
+
+
+def test_the_report_says_what_single_cross_validations_reach_and_which_rows_are_variants():
+    shown = {"dataset": "musk1", "repeats": 1000, "accuracy": 0.745, "interval": [0.695, 0.794]}
+    shown |= {"best": 0.87, "published": 0.85, "reached": 0.003, "label": "GMIL", "jobs": []}
+    (table,) = tables.reproduction_tables({"experiment": "table1", "reproduction": [shown]}, Ledger(Path()))
+    assert [cell.text for cell in table.rows[0]] == ["Musk1", "1000", "74.5", "87.0", "85.0", "0.3"]
+    assert tables.reproduction_tables({"experiment": "compare"}, Ledger(Path())) == []
+    cell = {"accuracy": 0.848, "interval": [0.8, 0.9]}
+    row = {"method": "emdd", "label": "EM-DD", "column": "paper", "title": "default setting", "cells": {"musk1": cell}}
+    found = {"experiment": "table1", "title": "Table 1", "datasets": ["musk1"]}
+    found["rows"] = [{**row, "variant": "averages five concepts"}]
+    made = tables.accuracy_table(found, Ledger(Path()))
+    assert (made.rows[0][0].text, made.rows[0][0].note) == ("EM-DD", "averages five concepts")

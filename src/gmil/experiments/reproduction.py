@@ -36,12 +36,14 @@ def _cell(results: Results, dataset: str, label: str) -> dict[str, Any] | None:
     percents = 100 * found.fold_accuracies()[0].mean(axis=1)  # (n_repeats,)
     return {
         "dataset": dataset,
+        "label": label,
         "accuracy": found.accuracy(),
         "interval": list(found.accuracy_interval()),
         "repeats": len(percents),
         "best": float(percents.max() / 100),
         "published": printed / 100,
         "reached": float(np.mean(percents.round(1) >= printed)),
+        "jobs": results.jobs(dataset, METHOD, "paper", label),
     }
 
 

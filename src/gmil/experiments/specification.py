@@ -109,7 +109,7 @@ class MethodEntry:
 
     def quickly(self, most_repeats: int) -> MethodEntry:
         """Return the entry of a quick run."""
-        repeats = None if self.repeats is None else min(self.repeats, most_repeats)
+        repeats = None if self.repeats is None or self.repeats > most_repeats else self.repeats
         return dataclasses.replace(self, columns=self.columns if self.quick else (), repeats=repeats)
 
     @property

@@ -44,7 +44,7 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         else tables.accuracy_table(entry, ledger)
         for entry in accuracies
     ]
-    made += [table for entry in accuracies for table in tables.reproduction_tables(entry)]
+    made += [table for entry in accuracies for table in tables.reproduction_tables(entry, ledger)]
     made += [tables.seconds_table(entry, ledger) for entry in seconds]
     made += events.event_tables(by_name["table3"], ledger) if "table3" in by_name else []
     times = [events.timed_figure(by_name["figure9"], ledger)] if "figure9" in by_name else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmil.experiments.plotting import dataset_title
+from gmil.experiments.table1 import COLUMN_TITLES
 from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Cell, Curve, CurvePoint, Table
 from gmil.reporting.svg import seconds_text
 
@@ -76,21 +77,25 @@ def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
     return f"published {percent(printed)}, {difference:+.1f}".replace("-", "−"), tone
 
 
-def reproduction_tables(found: dict[str, Any]) -> list[Table]:
+def reproduction_tables(found: dict[str, Any], ledger: Ledger) -> list[Table]:
     """Return how near single cross-validations of GMIL as printed come to the published figures, if that is known."""
-    cells = found.get("reproduction", [])
-    rows = [
-        [
-            Cell(dataset_title(cell["dataset"])),
-            Cell(str(cell["repeats"])),
-            Cell(percent(cell["accuracy"]), " to ".join(percent(limit) for limit in cell["interval"])),
-            *(Cell(percent(cell[name])) for name in ("best", "published", "reached")),
-        ]
-        for cell in cells
-    ]
+    rows = [_reproduction_row(cell, ledger) for cell in found.get("reproduction", [])]
     header = ["data set", "cross-validations", "mean", "best", "published", "at or above it, %"]
     text = "GMIL with what the paper prints, every whole cross-validation by itself, each with other folds and seeds."
     return [Table(f"{found['experiment']}-reproduction", "GMIL as printed", header, rows, text)] if rows else []
+
+
+def _reproduction_row(cell: dict[str, Any], ledger: Ledger) -> list[Cell]:
+    origin = ledger.jobs(cell["jobs"], cell["dataset"], cell["label"], COLUMN_TITLES["paper"])
+    source = None if origin is None else origin.key
+    return [
+        Cell(dataset_title(cell["dataset"])),
+        Cell(str(cell["repeats"]), source=source),
+        Cell(percent(cell["accuracy"]), " to ".join(percent(limit) for limit in cell["interval"]), source=source),
+        Cell(percent(cell["best"]), source=source),
+        Cell(percent(cell["published"]), tone="muted"),
+        Cell(percent(cell["reached"]), source=source),
+    ]
 
 
 def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
