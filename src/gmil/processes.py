@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
 import sys
 import threading
@@ -47,7 +48,10 @@ def bound(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent is gone; nothing is done where ``parent`` is not the parent."""
+    """End this process when its parent is gone; nothing is done where ``parent`` is not, and never was, the parent."""
+    is_worker = multiprocessing.current_process().name.startswith("LokyProcess")  # those of joblib
+    if is_worker and os.getppid() != parent and not is_alive(parent):
+        os._exit(1)  # it was gone before this one had begun
     if os.getppid() == parent and _watching.acquire(blocking=False):
         threading.Thread(target=_watch, args=(parent,), name="gmil-end-with-parent", daemon=True).start()
 

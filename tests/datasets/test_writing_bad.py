@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from gmil import Bags, files
+from gmil import Bags, files, temporaries
 from gmil.datasets import write
 from gmil.errors import (
     BagValidationError,
@@ -56,7 +56,7 @@ def test_unwritable_folder(tmp_path, small, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(temporaries.tempfile, "mkstemp", refuse)
     with pytest.raises(FileAccessError, match="cannot be written: Permission denied"):
         write(tmp_path / "bags.npz", *small)
     assert list(tmp_path.iterdir()) == []

@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from gmil.experiments import parse_spec, run
+from gmil.processes import is_alive
 
 # It imports once and forks for every run, so that ten runs cost one start; it has one thread, so forking is safe.
 LAUNCHER = """
@@ -93,3 +95,33 @@ def test_killed_with_its_worker_processes(larger, tmp_path, stable):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     assert stable(run(parse_spec(larger, "toy"), output=output, jobs=2)) == stable(whole)
+
+
+def workers_of(pid):
+    """Return the worker processes of a run."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if b"Loky" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_workers_of_a_killed_run_do_not_go_on(larger, tmp_path):
+    larger["generated"] = {name: {**how, "n_bags": 200} for name, how in larger["generated"].items()}
+    larger["method"] = [{"name": "dd", "columns": ["paper"]}]  # one job takes a minute
+    command = [sys.executable, "-c", FRESH, json.dumps(larger), str(tmp_path / "killed")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        assert wait_until(lambda: len(workers_of(process.pid)) == 2, 60)
+        time.sleep(3)
+        workers = workers_of(process.pid)
+        process.kill()
+    try:
+        assert wait_until(lambda: not any(map(is_alive, workers)), 20)
+    finally:
+        for worker in filter(is_alive, workers):
+            os.kill(worker, signal.SIGKILL)
+
+
+def wait_until(condition, seconds):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
+    return condition()
