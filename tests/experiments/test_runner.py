@@ -22,7 +22,7 @@ from gmil.temporaries import make_temporary
 def test_the_same_spec_and_seed_give_the_same_rows_twice(toy, tmp_path, stable):
     first, second = run(toy, output=tmp_path / "a"), run(toy, output=tmp_path / "b")
     assert stable(first) == stable(second)
-    assert len(stable(first)) == 2 * (2 * 3 + 3 + 1) * 3
+    assert len(stable(first)) == 2 * (3 * 3 + 3 + 1) * 3
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes(toy, tmp_path, stable):
@@ -67,7 +67,7 @@ def test_a_longer_run_does_only_what_is_new(toy, tmp_path):
     run(toy, output=tmp_path)
     steps = []
     run(toy.repeated(4).restricted(["gmil"]), output=tmp_path, progress=lambda *step: steps.append(step))
-    new_folds = 2 * (3 * 1 * 3)  # per set: three methods once more, tuned as often as before
+    new_folds = 2 * (4 * 1 * 3)  # per set: a method and three controls once more, tuned as often as before
     assert steps[-1] == (new_folds, new_folds)
 
 
