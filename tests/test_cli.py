@@ -262,10 +262,10 @@ def test_doctor(run):
         (["cv", "musk1", "--paper", "--method", "gmil-cv"], "--paper gives the settings of gmil, but the method is"),
         (["cv", "musk1", "--folds", "1"], "--folds must be at least 2, got 1."),
         (["cv", "musk1", "--folds", "60"], "--folds 60 is too many folds: class 0 has 45 bags."),
-        (["cv", "musk1", "--repeats", "0"], "--repeats must be at least 1, got 0."),
+        (["cv", "musk1", "--repeats", "0"], "--repeats must be a whole number and at least 1, got 0."),
         (["cv", "musk1", "--jobs", "0"], "--jobs must be a number of processes, or -1 for every core, got 0."),
-        (["cv", "musk1", "--seed", "-1"], "--seed must be from 0 to 4294967295, got -1."),
-        (["check", "musk1", "--seed", "-1"], "--seed must be at least 0, got -1."),
+        (["cv", "musk1", "--seed", "-1"], "--seed must be a whole number from 0 to 4294967295, got -1."),
+        (["check", "musk1", "--seed", "-1"], "--seed must be a whole number from 0 to 4294967295, got -1."),
         (["check", "musk1", "--permutations", "2"], "--permutations must be at least 19"),
         (
             ["cv", "{mixed}", "--group", "site"],
