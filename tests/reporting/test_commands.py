@@ -262,7 +262,7 @@ def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):
     names = {path.name for path in out.iterdir()}
     assert {"table1-quick.json", "table2-quick.json", "figure7-quick.json", "report.html", "report.md"} <= names
     summary = json.loads((out / "report.json").read_text())
-    assert [table["key"] for table in summary["tables"]] == ["table1", "table2"]
+    assert [table["key"] for table in summary["tables"]] == ["table1", "table1-reproduction", "table2"]
     assert summary["curves"]
     assert summary["looks"][0]["title"] == "Inside GMIL on Musk2"
 
