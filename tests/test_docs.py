@@ -1,4 +1,4 @@
-"""README and docs: every link leads somewhere, and every command is one that gmil takes."""
+"""README and docs: links lead somewhere, commands are those that gmil takes, and the first example runs."""
 
 from __future__ import annotations
 
@@ -69,6 +69,12 @@ def test_the_first_commands_of_the_readme_work_on_one_file(tmp_path, monkeypatch
         result = CliRunner().invoke(main, shlex.split(words))
         assert result.exit_code == 0, f"gmil {words}: {result.output}"
     assert (tmp_path / "scores.csv").read_text().count("\n") == bags.n_instances + 1
+
+
+def test_the_ten_lines_of_the_readme_run_as_they_are(capsys):
+    (lines,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    exec(compile(lines, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("0.7")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
