@@ -88,7 +88,10 @@ def accuracies_of(folder: Path, method: str, name: str) -> dict[int, float]:
 
 
 def cell(values: list[float]) -> str:
-    return f"{np.mean(values):.1f} ± {np.std(values):.1f} ({len(values)})" if values else "-"
+    if not values:
+        return "-"
+    spread = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.1f}{spread} ({len(values)})"
 
 
 def show(folder: Path, against: Path | None, methods: list[str], sets: list[str]) -> None:
