@@ -136,6 +136,16 @@ def test_a_file_without_checksum_is_refused_unless_it_is_of_the_first_version(sa
     assert isinstance(gmil.load(path), GMIL)
 
 
+def test_a_checksum_that_is_there_must_be_right_in_every_version(saved):
+    path, document, tensors = saved(GMIL())
+    text = json.dumps({**document, "version": 1})
+    save_file(tensors, path, metadata={"gmil": text, "sha256": checksum(text, tensors)})
+    assert isinstance(gmil.load(path), GMIL)
+    save_file(tensors, path, metadata={"gmil": text, "sha256": checksum(text + " ", tensors)})
+    with pytest.raises(ModelFileError, match="checksum is not that of its content"):
+        gmil.load(path)
+
+
 def test_the_checksum_is_as_documented():
     import hashlib
 

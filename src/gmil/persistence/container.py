@@ -112,7 +112,7 @@ def read_container(path: str | os.PathLike[str]) -> Container:
             f"formats up to {FORMAT_VERSION}. Install a newer gmil."
         )
         raise ModelFileError(msg)
-    if version > 1:  # files of 0.1.0 have no checksum
+    if version > 1 or "sha256" in metadata:  # files of 0.1.0 have no checksum
         with _not_ours(path):
             _check_sum(metadata, found.tensors)
     return found
