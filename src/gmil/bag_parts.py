@@ -113,11 +113,11 @@ def refuse_equal_ids(ids: NDArray[Any]) -> None:
 
 def checked_names(names: Any, n_features: int) -> tuple[str, ...]:
     """Return one name per feature."""
-    names = tuple(str(name) for name in names)
+    names = names if hasattr(names, "__len__") else tuple(names)
     if len(names) != n_features:
         msg = f"feature_names must have one name per feature, {n_features}; got {len(names)}."
         raise BagValidationError(msg)
-    return names
+    return tuple(str(name) for name in names)
 
 
 def checked_info(info: Any, n_instances: int) -> pa.Table:

@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from gmil.errors import FormatError, GmilError
+from gmil.errors import FileAccessError, FormatError, GmilError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,8 @@ _BEST_COMPRESSION = 1100  # deflate cannot do better than about 1032 to 1
 
 @contextlib.contextmanager
 def parsing(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises over a damaged file into one sentence."""
+    """Turn whatever a parser raises over a damaged file into one sentence; a pipe is refused before it is opened."""
+    refuse_pipe(path)
     try:
         yield
     except GmilError:
@@ -32,6 +33,13 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
             "kind; write or download it again."
         )
         raise FormatError(msg) from error
+
+
+def refuse_pipe(path: Path) -> None:
+    """Refuse a pipe, a socket or a device: opening one may wait for ever."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        msg = f"{path} is not a regular file, but a pipe or a device. Copy what it holds into a file."
+        raise FileAccessError(msg)
 
 
 def not_utf8(path: Path, error: Exception) -> FormatError:

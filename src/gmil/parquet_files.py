@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil import tables
 from gmil.errors import FormatError
-from gmil.guard import first_line, refuse_false_size, refuse_impossible_size
+from gmil.guard import first_line, refuse_false_size, refuse_impossible_size, refuse_pipe
 
 if TYPE_CHECKING:
     import os
@@ -58,6 +58,7 @@ def read_columns(
     """Read columns of some row groups, by default all of all; their texts are UTF-8, and no longer than can be true."""
     schema = read_schema(path, metadata)
     names = schema.names if columns is None else list(columns)
+    tables.refuse_equal_names(schema.names)
     texts = [name for name in names if _is_text(schema.field(name).type)]
     file = open_parquet(path, metadata, texts)
     with reading_parquet(path):
@@ -78,7 +79,10 @@ def _part_of(schema: pa.Schema, names: Sequence[str], coded: pa.Schema) -> pa.Sc
 def _is_text(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    if pa.types.is_dictionary(kind):  # categories; wherever they are decoded, each takes its whole text
+        kind = kind.value_type
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(kind) for test in tests)
 
 
 def _decoded_size(coded: pa.ChunkedArray) -> int:
@@ -92,10 +96,11 @@ def _decoded_size(coded: pa.ChunkedArray) -> int:
 def _claimed(metadata: Any) -> int:
     """Return about how many bytes the rows of a file take in memory, as its footer says."""
     leaves = [metadata.schema.column(i) for i in range(metadata.num_columns)]
+    widths = [max(4, leaf.length or 0) for leaf in leaves]  # values of one length may be long
     in_lists = [i for i, leaf in enumerate(leaves) if leaf.max_repetition_level]
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)] if in_lists else []
-    n_values = metadata.num_rows * (len(leaves) - len(in_lists))
-    return 4 * (n_values + sum(group.column(i).num_values for group in groups for i in in_lists))
+    listed = sum(widths[i] * group.column(i).num_values for group in groups for i in in_lists)
+    return metadata.num_rows * (sum(widths) - sum(widths[i] for i in in_lists)) + listed
 
 
 def _refuse_more_than(path: str | os.PathLike[str], what: str, n_bytes: int) -> None:
@@ -125,9 +130,10 @@ def parquet_writer(path: str | os.PathLike[str], schema: pa.Schema, **how: Any) 
 
 @contextlib.contextmanager
 def reading_parquet(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn what Arrow says about a damaged file into one clear error that names it."""
+    """Turn what Arrow says about a damaged file into one clear error that names it; a pipe is not opened."""
     import pyarrow as pa
 
+    refuse_pipe(Path(path))
     try:
         yield
     except (FileNotFoundError, PermissionError):

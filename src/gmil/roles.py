@@ -59,6 +59,8 @@ def roles_of(
         for name in given:
             choose(schema.names, name, (), role)
     bag_name, label_name = choose_roles(schema.names, bag, label, features, [*info, *drop], needs_bag=needs_bag)
+    for role, name in (("bag", bag_name), ("label", label_name)):
+        _refuse_nested(schema, name, role)
     reserved = {bag_name, label_name, *info, *drop}
     if features is not None:
         chosen = named_features(schema, features)
@@ -67,6 +69,15 @@ def roles_of(
         silent = label_name if label is None and not keeps_labels else None
         _warn_about_labels(schema, chosen, reserved - {silent})
     return Roles(bag_name, label_name, chosen, _carried(schema, chosen, {bag_name, label_name, *drop}, info))
+
+
+def _refuse_nested(schema: pa.Schema, name: str | None, role: str) -> None:
+    if name is not None and tables.is_nested(schema.field(name).type):
+        msg = (
+            f"The {role} column {name!r} must hold one number or text a row, got {schema.field(name).type}. "
+            f"Name another with {role}=..."
+        )
+        raise BagValidationError(msg)
 
 
 class Rows(NamedTuple):
@@ -100,10 +111,7 @@ def choose_roles(
     needs_bag: bool = True,
 ) -> tuple[str | None, str | None]:
     """Return the names of the bag column and of the label column, None where there is none."""
-    twice = [name for i, name in enumerate(names) if name in names[:i]] if len(set(names)) < len(names) else []
-    if twice:
-        msg = f"The column {twice[0]!r} is there twice. Every column needs a name of its own."
-        raise BagValidationError(msg)
+    tables.refuse_equal_names(names)
     named = {*others, *_as_names(features or ())}
     taken = named | ({label} if label is not None else set())
     bag_name = choose(names, bag, BAG_NAMES, "bag", taken=taken)

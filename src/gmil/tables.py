@@ -72,12 +72,31 @@ def are_whole(numbers: NDArray[Any]) -> bool:
 
 
 def values(chunked: pa.ChunkedArray) -> NDArray[Any]:
-    """Return a column as a NumPy array, categories as what they stand for."""
+    """Return a column as a NumPy array, categories as what they stand for, bytes as the texts that they are."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(chunked.type):
         chunked = chunked.cast(chunked.type.value_type)
+    if pa.types.is_binary(chunked.type) or pa.types.is_large_binary(chunked.type):
+        try:
+            chunked = chunked.cast(pa.large_string())
+        except pa.ArrowInvalid as error:
+            raise _no_texts() from error
     return chunked.to_numpy()
+
+
+def texts_of_bytes(values: NDArray[Any]) -> NDArray[np.str_]:
+    """Return an array of texts; bytes, as C programs write them, must be UTF-8."""
+    if values.dtype.kind != "S":
+        return values.astype(np.str_)
+    try:
+        return np.char.decode(values, "utf-8")
+    except UnicodeDecodeError as error:
+        raise _no_texts() from error
+
+
+def _no_texts() -> BagValidationError:
+    return BagValidationError("Bag ids and labels that are bytes must be UTF-8 texts, got others. Save them as texts.")
 
 
 def feature_matrix(table: pa.Table, features: str | Sequence[str]) -> Floats:
@@ -138,6 +157,24 @@ def is_number(kind: pa.DataType) -> bool:
 
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     return any(test(kind) for test in tests)
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Tell whether a column holds several values a row: lists, structs or maps."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_nested(kind))
+
+
+def refuse_equal_names(names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) == len(names):
+        return
+    name = Counter(names).most_common(1)[0][0]
+    msg = f"The column {name!r} is there twice. Every column needs a name of its own."
+    raise BagValidationError(msg)
 
 
 def is_row_number(name: str) -> bool:
@@ -270,7 +307,7 @@ def _coded(ids: NDArray[Any]) -> tuple[Integers, NDArray[Any]] | None:
     """Return texts as numbers and the text of each; sorting texts would take most of the time. None for others."""
     if ids.dtype.kind not in "USO":
         return None
-    texts = ids.astype(np.str_).tolist() if ids.dtype.kind == "S" else ids.tolist()
+    texts = (texts_of_bytes(ids) if ids.dtype.kind == "S" else ids).tolist()
     if not all(isinstance(text, str) for text in texts):
         return None
     seen: dict[str, int] = {}

@@ -20,7 +20,7 @@ from gmil.errors import (
     MissingFileError,
 )
 from gmil.files import replacing
-from gmil.guard import first_line
+from gmil.guard import first_line, refuse_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,6 +209,7 @@ def _for_suffix(path: Path, known: dict[str, ModuleType], verb: str) -> ModuleTy
 
 
 def _refuse_unreadable(path: Path) -> None:
+    refuse_pipe(path)
     try:
         with path.open("rb") as file:
             is_empty = not file.read(1)

@@ -12,6 +12,7 @@ from gmil.bag_files import list_bag_files, read_arrays
 from gmil.bags import Bags
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError, GmilError
+from gmil.guard import refuse_pipe
 from gmil.parquet_files import read_parquet, read_schema
 from gmil.roles import roles_of
 
@@ -112,6 +113,7 @@ def _one_video(path: Path) -> dict[str, Any]:
 
 
 def _load_npy(path: Path) -> Any:
+    refuse_pipe(path)
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)  # which believes no header that the file cannot hold
     except (ValueError, OSError, EOFError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gmil.datasets.formats.delimited import delimiter_in
 from gmil.errors import FormatError, MissingFileError, VideoError, listed
-from gmil.guard import not_utf8
+from gmil.guard import not_utf8, refuse_pipe
 
 if TYPE_CHECKING:
     import os
@@ -86,6 +86,7 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
+    refuse_pipe(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             delimiter = delimiter_in(file.readline())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.errors import BagValidationError
+from gmil.tables import texts_of_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:
         whole = np.isfinite(labels).all() and np.all(labels == np.rint(labels))
         return labels.astype(np.int64) if whole else labels.astype(np.float64)
     if labels.dtype.kind in "US":
-        return labels.astype(np.str_)
+        return texts_of_bytes(labels)
     msg = f"Labels must be strings or numbers, got {labels.dtype} data. Name another with label=..."
     raise BagValidationError(msg)
 

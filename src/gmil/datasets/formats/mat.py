@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from gmil.datasets.formats.contents import info_columns
 from gmil.datasets.formats.mat_level4 import read_level4
 from gmil.datasets.formats.mat_level5 import Other, read_level5
-from gmil.datasets.formats.rows import one_per_row, rows_to_bags
+from gmil.datasets.formats.rows import one_per_row, refuse_other_length, rows_to_bags
 from gmil.errors import BagValidationError, FormatError
 from gmil.guard import parsing, refuse_impossible_size
 from gmil.roles import choose, require
@@ -106,6 +106,7 @@ def variables_to_bags(
         bag = choose(names, bag, _BAG_NAMES, "bag", taken={chosen, label or ""}, noun="variable")
         ids = vector(variables[require(bag, names, "bag", "variable")], str(bag))
         raw = None if label is None else vector(variables[label], label)
+    refuse_other_length(len(ids), matrix.shape[0], "bag ids")  # before anything is made of what may be far too long
     return rows_to_bags(
         matrix,
         ids,
@@ -167,9 +168,9 @@ def _names_of_rows(variables: Mapping[str, Any], ids: NDArray[Any]) -> NDArray[A
     return None if names is None else one_per_row(vector(names, "bag_names"), ids, "bag_names")
 
 
-def _feature_names(variables: Mapping[str, Any]) -> list[str] | None:
+def _feature_names(variables: Mapping[str, Any]) -> NDArray[Any] | None:
     names = variables.get("feature_names")
-    return None if names is None else [str(name) for name in vector(names, "feature_names")]
+    return None if names is None else vector(names, "feature_names")
 
 
 def _info(variables: Mapping[str, Any], used: set[str | None], n_rows: int) -> Any:

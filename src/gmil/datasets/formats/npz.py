@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from gmil.bag_files import read_arrays
 from gmil.bags import Bags
 from gmil.datasets.formats.contents import info_columns
-from gmil.datasets.formats.rows import one_per_row, rows_to_bags
+from gmil.datasets.formats.rows import one_per_row, refuse_other_length, rows_to_bags
 from gmil.errors import BagValidationError
 from gmil.guard import parsing
 from gmil.roles import choose, require
@@ -72,16 +72,16 @@ def arrays_to_bags(
     bag = require(choose(names, bag, _BAG_NAMES, "bag", noun="array"), names, "bag", "array")
     label = choose(names, label, _LABEL_NAMES, "label", taken={bag}, noun="array")
     ids = arrays[bag]
+    refuse_other_length(len(ids), matrix.shape[0], "bag ids")  # before anything is made of what may be far too long
     labels = None if label is None else one_per_row(arrays[label], ids, label)
     bag_names = arrays.get("bag_names")
     named = None if bag_names is None else one_per_row(bag_names, ids, "bag_names")
-    feature_names = arrays.get("feature_names")
     bags, y = rows_to_bags(
         matrix,
         ids,
         labels,
         bag_names=named,
-        feature_names=None if feature_names is None else feature_names.tolist(),
+        feature_names=arrays.get("feature_names"),
         info=_info(arrays, {*_RESERVED, *used, bag, label}, info, len(ids)),
     )
     if named is None and np.array_equal(bags.bag_ids, np.arange(len(bags))):  # type: ignore[arg-type]
@@ -95,6 +95,9 @@ def _matrix(arrays: Arrays, features: str | Sequence[str] | None) -> tuple[Insta
         raise BagValidationError(msg)
     if features is None and all(part in arrays for part in _PARTS):
         data, indices, indptr, shape = (arrays[part] for part in _PARTS)
+        if shape.shape != (2,) or shape.dtype.kind not in "iu":
+            msg = f"X_shape must be two whole numbers, got {shape.dtype} of shape {shape.shape}."
+            raise BagValidationError(msg)
         matrix = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)  # an index out of range would be read from foreign memory
         return matrix, set(_PARTS)

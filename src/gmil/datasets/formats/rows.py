@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import tables
+from gmil.bag_parts import checked_names
 from gmil.bags import Bags
 from gmil.datasets.formats.columns import is_missing, tidy_labels
 from gmil.errors import BagValidationError, LabelError
@@ -26,14 +27,14 @@ def rows_to_bags(
     labels: NDArray[Any] | None,
     *,
     bag_names: NDArray[Any] | None = None,
-    feature_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | NDArray[Any] | None = None,
     info: pa.Table | None = None,
 ) -> tuple[Bags, NDArray[Any] | None]:
     """Group rows into bags in the order of their first appearance.
 
     ``ids``, ``labels``, ``bag_names`` and ``info`` have one entry per row. Labels must agree within a bag.
     """
-    _refuse_other_length(len(ids), matrix.shape[0], "bag ids")
+    refuse_other_length(len(ids), matrix.shape[0], "bag ids")
     order, offsets, bag_ids = tables.group_rows(ids.astype(np.int64) if tables.are_whole(ids) else ids)
     rows = np.arange(len(ids)) if order is None else order
     if bag_names is not None:
@@ -41,10 +42,11 @@ def rows_to_bags(
     if order is not None:
         matrix = matrix[order]
         info = None if info is None else info.take(order)
-    bags = Bags(matrix, offsets, bag_ids, None if feature_names is None else tuple(feature_names), info)
+    names = None if feature_names is None else checked_names(feature_names, matrix.shape[-1])
+    bags = Bags(matrix, offsets, bag_ids, names, info)
     if labels is None:
         return bags, None
-    _refuse_other_length(len(labels), len(ids), "labels")
+    refuse_other_length(len(labels), len(ids), "labels")
     try:
         return bags, _labels_of_bags(labels, rows, bags)
     except LabelError as error:
@@ -52,7 +54,8 @@ def rows_to_bags(
         raise
 
 
-def _refuse_other_length(found: int, wanted: int, what: str) -> None:
+def refuse_other_length(found: int, wanted: int, what: str) -> None:
+    """Refuse ids or labels that are not one per instance, and no instances at all."""
     if wanted == 0:
         msg = "There are no instances; at least one is needed."
         raise BagValidationError(msg)
