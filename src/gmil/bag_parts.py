@@ -35,6 +35,17 @@ def bag_matrix(bag: ArrayLike, position: int) -> Any:
     return matrix
 
 
+def refuse_other_widths(matrices: list[Any]) -> None:
+    """Refuse bags of another number of features than the first has."""
+    for i, matrix in enumerate(matrices):
+        if matrix.shape[1] != matrices[0].shape[1]:
+            msg = (
+                f"Bag {i} has {matrix.shape[1]} features, but bag 0 has {matrices[0].shape[1]}. "
+                "All bags must share the same features."
+            )
+            raise BagValidationError(msg)
+
+
 def instance_matrix(X: Any, name: str) -> Any:
     """Return X as a C-contiguous float matrix, or a CSR array with float data, sorted and without duplicates."""
     array: Any = X if sp.issparse(X) else np.asarray(tables.unmasked(X))
@@ -127,6 +138,14 @@ def checked_info(info: Any, n_instances: int) -> pa.Table:
         msg = f"instance_info must have one row per instance, {n_instances}; got {table.num_rows}."
         raise BagValidationError(msg)
     return table
+
+
+def split_by_bag(values: NDArray[Any], offsets: Integers) -> list[NDArray[Any]]:
+    """Return the entries of every bag; their number must be that of the instances."""
+    if values.ndim == 0 or len(values) != offsets[-1]:
+        msg = f"values must have one entry for each of the {offsets[-1]} instances, got shape {values.shape}."
+        raise BagValidationError(msg)
+    return np.split(values, offsets[1:-1])
 
 
 def read_only(array: Any) -> Any:

@@ -98,14 +98,7 @@ class Bags:
         if not matrices:
             msg = "X holds no bags; at least one bag is needed."
             raise BagValidationError(msg)
-        widths = np.array([matrix.shape[1] for matrix in matrices])
-        if (widths != widths[0]).any():
-            wrong = int((widths != widths[0]).argmax())
-            msg = (
-                f"Bag {wrong} has {widths[wrong]} features, but bag 0 has {widths[0]}. "
-                "All bags must share the same features."
-            )
-            raise BagValidationError(msg)
+        bag_parts.refuse_other_widths(matrices)
         offsets = np.concatenate([[0], np.cumsum([matrix.shape[0] for matrix in matrices])])
         return cls(bag_parts.stacked(matrices), offsets, **optional)
 
@@ -262,11 +255,7 @@ class Bags:
         >>> Bags.from_list([[[0.0]], [[1.0], [2.0]]]).split([0.1, 0.2, 0.3])
         [array([0.1]), array([0.2, 0.3])]
         """
-        array = np.asarray(values)
-        if array.ndim == 0 or len(array) != self.n_instances:
-            msg = f"values must have one entry for each of the {self.n_instances} instances, got shape {array.shape}."
-            raise BagValidationError(msg)
-        return np.split(array, self.offsets[1:-1])
+        return bag_parts.split_by_bag(np.asarray(values), self.offsets)
 
     def to_list(self) -> list[Instances]:
         """Return one matrix a bag (views)."""
@@ -405,13 +394,7 @@ def bags_drawn(
     feature_names: tuple[str, ...] | None = None,
     instance_info: Any = None,
 ) -> Bags:
-    """Build bags that were taken from others: a bag that was drawn twice has its id twice.
-
-    Parameters
-    ----------
-    instances, offsets, bag_ids, feature_names, instance_info
-        As in `Bags`.
-    """
+    """Build bags that were taken from others, with arguments as in `Bags`: a bag drawn twice has its id twice."""
     bags = Bags(instances, offsets, None, feature_names, instance_info)
     if bag_ids is not None:
         bags._set("bag_ids", bag_parts.read_only(bag_ids))

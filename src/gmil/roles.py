@@ -59,8 +59,8 @@ def roles_of(
         for name in given:
             choose(schema.names, name, (), role)
     bag_name, label_name = choose_roles(schema.names, bag, label, features, [*info, *drop], needs_bag=needs_bag)
-    for role, name in (("bag", bag_name), ("label", label_name)):
-        _refuse_nested(schema, name, role)
+    _refuse_nested(schema, bag_name, "bag")
+    _refuse_nested(schema, label_name, "label")
     reserved = {bag_name, label_name, *info, *drop}
     if features is not None:
         chosen = named_features(schema, features)

@@ -5,19 +5,33 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from sklearn.utils._param_validation import validate_parameter_constraints
+
 from gmil.errors import GmilError
 from gmil.persistence.damage import DamageError
-from gmil.persistence.schema import Kept
+from gmil.persistence.schema import Kind, refuse
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
-
-    from gmil.persistence.schema import Kind
 
 MOST_JOBS = 4096
 """A file that asks for more threads than this is no file of ours."""
 
 _FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+
+
+class Kept(Kind):
+    """The value of a parameter at the time of the fit: what the constraints of the parameter allow."""
+
+    def __init__(self, parameter: str, constraints: list[Any]) -> None:
+        self.parameter, self.constraints = parameter, constraints
+
+    def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
+        """Refuse what could not have been passed."""
+        try:
+            validate_parameter_constraints({self.parameter: self.constraints}, {self.parameter: value}, "the model")
+        except ValueError:
+            refuse(name, f"a value of the parameter {self.parameter!r}", f"is {value!r:.60}")
 
 
 def fitted_values(model: BaseEstimator) -> dict[str, Any]:

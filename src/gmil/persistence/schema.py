@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from gmil.persistence.damage import DamageError
 
@@ -48,7 +47,8 @@ class Kind(ABC):
         """Raise `DamageError` where a value is not of this kind; learn what names of lengths stand for."""
 
 
-def _refuse(name: str, rule: str, got: str) -> None:
+def refuse(name: str, rule: str, got: str) -> None:
+    """Raise `DamageError`: a name, what it must be, and what it is or has."""
     msg = f"{name} must be {rule}, but it {got}"
     raise DamageError(msg)
 
@@ -94,7 +94,7 @@ class Array(Kind):
         """Refuse what is no such array."""
         if not isinstance(value, np.ndarray) or value.dtype not in self.dtypes:
             got = f"is {value.dtype}" if isinstance(value, np.ndarray) else f"is a {type(value).__name__}"
-            _refuse(name, f"an array of {' or '.join(str(dtype) for dtype in self.dtypes)}", got)
+            refuse(name, f"an array of {' or '.join(str(dtype) for dtype in self.dtypes)}", got)
         shape = ("C", *self.shape) if self.by_class and sizes["C"] > 2 else self.shape
         check_shape(value.shape, shape, name, sizes)
         self._check_values(value, name, sizes)
@@ -104,16 +104,16 @@ class Array(Kind):
             return
         least, most = float(value.min()), float(value.max())  # NaN where there is one
         if np.isnan(least) and not self.nan:
-            _refuse(name, "free of NaN", "is not")
+            refuse(name, "free of NaN", "is not")
         if not self.infinite and (np.isinf(value).any() if np.isnan(least) else max(-least, most) > _LARGEST):
-            _refuse(name, "finite", f"has {max(-least, most):g}")
+            refuse(name, "finite", f"has {max(-least, most):g}")
         if self.at_least is not None and least < self.at_least:
-            _refuse(name, f"at least {self.at_least:g}", f"has {least:g}")
+            refuse(name, f"at least {self.at_least:g}", f"has {least:g}")
         if self.above is not None and least <= self.above:
-            _refuse(name, f"above {self.above:g}", f"has {least:g}")
+            refuse(name, f"above {self.above:g}", f"has {least:g}")
         limit = sizes[self.below] if isinstance(self.below, str) else self.below
         if limit is not None and most >= limit:
-            _refuse(name, f"below {self.below} = {limit:g}", f"has {most:g}")
+            refuse(name, f"below {self.below} = {limit:g}", f"has {most:g}")
 
 
 def check_shape(shape: tuple[int, ...], expected: tuple[int | str, ...], name: str, sizes: dict[str, int]) -> None:
@@ -122,7 +122,7 @@ def check_shape(shape: tuple[int, ...], expected: tuple[int | str, ...], name: s
     if not (fits and all(_fits(length, axis, sizes) for length, axis in zip(shape, expected, strict=True))):
         known = {axis: sizes[axis] for axis in expected if axis in sizes}
         where = f", where {known}" if known else ""
-        _refuse(name, f"of shape ({', '.join(map(str, expected))}){where}", f"is {shape}")
+        refuse(name, f"of shape ({', '.join(map(str, expected))}){where}", f"is {shape}")
 
 
 def _fits(length: int, axis: int | str, sizes: dict[str, int]) -> bool:
@@ -147,7 +147,7 @@ class Offsets(Kind):
         Array(self.length, dtype="i").check(value, name, sizes)
         rows = sizes[self.rows]
         if len(value) == 0 or value[0] != 0 or value[-1] != rows or (np.diff(value) < self.least).any():
-            _refuse(name, f"offsets from 0 to {rows} in steps of at least {self.least}", "is something else")
+            refuse(name, f"offsets from 0 to {rows} in steps of at least {self.least}", "is something else")
 
 
 class Rows(Kind):
@@ -183,13 +183,13 @@ class Labels(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse classes that are not in order, which looking them up needs."""
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUO":
-            _refuse(name, "an array of labels", f"is a {type(value).__name__}")
+            refuse(name, "an array of labels", f"is a {type(value).__name__}")
         check_shape(value.shape, (self.length,), name, sizes)
         items = value.tolist()
         if len(items) < self.least or not all(isinstance(item, (bool, int, float, str)) for item in items):
-            _refuse(name, f"at least {self.least} numbers or strings", f"has {items[:5]}")
+            refuse(name, f"at least {self.least} numbers or strings", f"has {items[:5]}")
         if not all(one < other for one, other in itertools.pairwise(items)):
-            _refuse(name, "different labels in order", f"has {items[:5]}")
+            refuse(name, "different labels in order", f"has {items[:5]}")
 
 
 class Texts(Kind):
@@ -201,7 +201,7 @@ class Texts(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse other arrays."""
         if not isinstance(value, np.ndarray) or not all(isinstance(item, str) for item in value.ravel()):
-            _refuse(name, "an array of strings", "is not")
+            refuse(name, "an array of strings", "is not")
         check_shape(value.shape, (self.length,), name, sizes)
 
 
@@ -224,12 +224,12 @@ class Number(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
         """Refuse numbers outside, and what is no number."""
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-            _refuse(name, "a number", f"is a {type(value).__name__}")
+            refuse(name, "a number", f"is a {type(value).__name__}")
         if np.isnan(float(value)) or (abs(float(value)) > _LARGEST and not self.infinite):
-            _refuse(name, "finite", f"is {value}")
+            refuse(name, "finite", f"is {value}")
         if not self.at_least <= value <= self.at_most or (self.above is not None and value <= self.above):
             least = f"at least {self.at_least:g}" if self.above is None else f"above {self.above:g}"
-            _refuse(name, f"{least} and at most {self.at_most:g}", f"is {value}")
+            refuse(name, f"{least} and at most {self.at_most:g}", f"is {value}")
 
 
 class Count(Kind):
@@ -241,12 +241,12 @@ class Count(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse other numbers."""
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            _refuse(name, "a whole number", f"is a {type(value).__name__}")
+            refuse(name, "a whole number", f"is a {type(value).__name__}")
         most = sizes[self.below] - 1 if self.below is not None else self.most
         if not self.least <= value <= most:
-            _refuse(name, f"from {self.least} to {most}", f"is {value}")
+            refuse(name, f"from {self.least} to {most}", f"is {value}")
         if self.size is not None and sizes.setdefault(self.size, int(value)) != value:
-            _refuse(name, f"{self.size} = {sizes[self.size]}", f"is {value}")
+            refuse(name, f"{self.size} = {sizes[self.size]}", f"is {value}")
 
 
 class Flag(Kind):
@@ -255,7 +255,7 @@ class Flag(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
         """Refuse everything else."""
         if not isinstance(value, (bool, np.bool_)):
-            _refuse(name, "true or false", f"is a {type(value).__name__}")
+            refuse(name, "true or false", f"is a {type(value).__name__}")
 
 
 class Choice(Kind):
@@ -267,9 +267,9 @@ class Choice(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
         """Refuse everything else."""
         if not isinstance(value, str) and not (value is None and None in self.choices):
-            _refuse(name, "a string", f"is a {type(value).__name__}")
+            refuse(name, "a string", f"is a {type(value).__name__}")
         if self.choices and value not in self.choices:
-            _refuse(name, f"one of {list(self.choices)}", f"is {value!r}")
+            refuse(name, f"one of {list(self.choices)}", f"is {value!r}")
 
 
 class Plain(Kind):
@@ -281,21 +281,7 @@ class Plain(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
         """Refuse other types."""
         if not isinstance(value, self.types):
-            _refuse(name, f"a {' or '.join(each.__name__ for each in self.types)}", f"is a {type(value).__name__}")
-
-
-class Kept(Kind):
-    """The value of a parameter at the time of the fit: what the constraints of the parameter allow."""
-
-    def __init__(self, parameter: str, constraints: list[Any]) -> None:
-        self.parameter, self.constraints = parameter, constraints
-
-    def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
-        """Refuse what could not have been passed."""
-        try:
-            validate_parameter_constraints({self.parameter: self.constraints}, {self.parameter: value}, "the model")
-        except ValueError:
-            _refuse(name, f"a value of the parameter {self.parameter!r}", f"is {value!r:.60}")
+            refuse(name, f"a {' or '.join(each.__name__ for each in self.types)}", f"is a {type(value).__name__}")
 
 
 # -------------------------------------------------------------------------------- kinds made of kinds
@@ -348,7 +334,7 @@ class Record(Kind):
         """Refuse other keys, and values of other kinds."""
         if not isinstance(value, dict) or set(value) != set(self.kinds):
             got = f"has {sorted(map(str, value))[:20]}" if isinstance(value, dict) else f"is a {type(value).__name__}"
-            _refuse(name, f"a dict of {sorted(self.kinds)}", got)
+            refuse(name, f"a dict of {sorted(self.kinds)}", got)
         for key, kind in self.kinds.items():
             kind.check(value[key], f"{name} {key}", sizes)
         for size in self.local:
@@ -364,7 +350,7 @@ class Items(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse other lengths, and items of other kinds."""
         if not isinstance(value, (list, tuple)) or len(value) < self.least:
-            _refuse(name, f"a list of at least {self.least}", "is not")
+            refuse(name, f"a list of at least {self.least}", "is not")
         if self.length is not None:
             check_shape((len(value),), (self.length,), name, sizes)
         for number, item in enumerate(value):
@@ -380,7 +366,7 @@ class Fields(Kind):
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse other lengths, and values of other kinds."""
         if not isinstance(value, tuple) or len(value) != len(self.kinds):
-            _refuse(name, f"a tuple of {len(self.kinds)}", "is not")
+            refuse(name, f"a tuple of {len(self.kinds)}", "is not")
         for number, (kind, item) in enumerate(zip(self.kinds, value, strict=True)):
             kind.check(item, f"{name} {number}", sizes)
 
@@ -395,7 +381,7 @@ class Fitted(Kind):
         """Refuse other objects, and models of other features or classes."""
         lacking = [method for method in self.methods if not callable(getattr(value, method, None))]
         if not isinstance(value, BaseEstimator) or lacking:
-            _refuse(name, f"a model with {', '.join(self.methods)}", f"is a {type(value).__name__}")
+            refuse(name, f"a model with {', '.join(self.methods)}", f"is a {type(value).__name__}")
         for attribute, size in self.lengths.items():
             found = getattr(value, attribute, None)
             if size is not None and found is not None:
