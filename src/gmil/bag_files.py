@@ -44,7 +44,7 @@ class Wanted(NamedTuple):
 
 
 def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of a folder that hold a bag each, by name; none, or two of one name, are refused."""
+    """Return the files of a folder that hold a bag each, by name; none, a lost one, or two of one name, are refused."""
     folder = Path(folder)
     if not folder.is_dir():
         msg = f"{folder} is no folder. Name a folder with one {', '.join(SUFFIXES)} file a bag."
@@ -52,6 +52,10 @@ def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
     if not files:
         msg = f"{folder} holds no {', '.join(SUFFIXES)} files; every bag must be a file of its own."
+        raise MissingFileError(msg)
+    lost = next((path for path in files if not path.exists()), None)
+    if lost is not None:
+        msg = f"{lost} is a link to a file that does not exist. Restore that file, or remove the link."
         raise MissingFileError(msg)
     stems = [path.stem for path in files]
     twice = sorted({stem for stem in stems if stems.count(stem) > 1}) if len(set(stems)) < len(stems) else []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil import tables
-from gmil.errors import FormatError
+from gmil.errors import FileAccessError, FormatError, GmilError, MissingFileError
 from gmil.guard import first_line, refuse_false_size, refuse_impossible_size, refuse_pipe
 
 if TYPE_CHECKING:
@@ -136,8 +136,14 @@ def reading_parquet(path: str | os.PathLike[str]) -> Iterator[None]:
     refuse_pipe(Path(path))
     try:
         yield
-    except (FileNotFoundError, PermissionError):
+    except GmilError:
         raise
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
+        raise MissingFileError(msg) from error
+    except PermissionError as error:
+        msg = f"{path} cannot be opened: {error.strerror or first_line(error)}."
+        raise FileAccessError(msg) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         msg = f"{path} cannot be read as Parquet: {first_line(error)}. Write the file again."
         raise FormatError(msg) from error

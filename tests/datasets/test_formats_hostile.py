@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gmil import Bags
 from gmil.datasets import read, scan
-from gmil.errors import BagValidationError, FileAccessError, FormatError
+from gmil.errors import BagValidationError, FileAccessError, FormatError, MissingFileError
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 FEATURES = {"f": [0.0, 1.0, 2.0]}
@@ -65,6 +66,26 @@ def test_a_pipe_in_a_table_of_several_files_is_refused(tmp_path, door, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(FileAccessError, match=rf"{name} is not a regular file"):
         door(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "z.npz", "a.parquet", "z.parquet"])
+def test_a_link_to_nothing_in_a_folder_is_refused(tmp_path, door, name):
+    np.save(tmp_path / "b.npy", np.eye(2))
+    (tmp_path / name).symlink_to(tmp_path / "nothing")
+    with pytest.raises(MissingFileError, match=rf"{name} is a link to a file that does not exist"):
+        door(tmp_path)
+
+
+def test_a_parquet_file_that_is_not_there_or_not_allowed(tmp_path, monkeypatch):
+    with pytest.raises(MissingFileError, match=r"none\.parquet does not exist"):
+        Bags.from_parquet(tmp_path / "none.parquet")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(pq, "ParquetFile", refuse)
+    with pytest.raises(FileAccessError, match="cannot be opened: Permission denied"):
+        Bags.from_parquet(written(tmp_path / "bags.parquet", {"bag": [0, 0, 1], **FEATURES}))
 
 
 # -------------------------------------------------------------------------------- columns of the wrong kind
