@@ -44,9 +44,10 @@ def read_parquet(path: str | os.PathLike[str]) -> pa.Table:
     for part in Path(path).rglob("*.parquet"):
         open_parquet(part)
     with reading_parquet(path):
-        table = pq.read_table(path, page_checksum_verification=True)
-        table.validate(full=True)
-    return table
+        schema = pq.ParquetDataset(path).schema
+        texts = _texts_of(schema, schema.names)
+        coded = pq.read_table(path, read_dictionary=texts, page_checksum_verification=True)
+        return _decoded(path, coded, schema, texts)
 
 
 def read_columns(
@@ -58,22 +59,28 @@ def read_columns(
     """Read columns of some row groups, by default all of all; their texts are UTF-8, and no longer than can be true."""
     schema = read_schema(path, metadata)
     names = schema.names if columns is None else list(columns)
-    tables.refuse_equal_names(schema.names)
-    texts = [name for name in names if _is_text(schema.field(name).type)]
+    texts = _texts_of(schema, names)
     file = open_parquet(path, metadata, texts)
     with reading_parquet(path):
         chosen = range(file.num_row_groups) if groups is None else groups
-        coded = file.read_row_groups(chosen, columns=names).select(names)
-        coded.validate(full=True)
-        for name in texts:
-            _refuse_more_than(path, f"the column {name!r}", _decoded_size(coded.column(name)))
-        return coded.cast(_part_of(schema, names, coded.schema))
+        return _decoded(path, file.read_row_groups(chosen, columns=names).select(names), schema, texts)
 
 
-def _part_of(schema: pa.Schema, names: Sequence[str], coded: pa.Schema) -> pa.Schema:
+def _texts_of(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    """Return those of some columns that hold texts; every column needs a name of its own."""
+    tables.refuse_equal_names(schema.names)
+    return [name for name in names if _is_text(schema.field(name).type)]
+
+
+def _decoded(path: str | os.PathLike[str], coded: pa.Table, schema: pa.Schema, texts: Sequence[str]) -> pa.Table:
+    """Return a table with its texts in place of their numbers, as ``schema`` has them, if they fit the file."""
     import pyarrow as pa
 
-    return pa.schema([schema.field(name) for name in names], metadata=coded.metadata)
+    coded.validate(full=True)
+    for name in texts:
+        _refuse_more_than(path, f"the column {name!r}", _decoded_size(coded.column(name)))
+    fields = [schema.field(name) for name in coded.column_names]
+    return coded.cast(pa.schema(fields, metadata=coded.schema.metadata))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -106,7 +113,8 @@ def _claimed(metadata: Any) -> int:
 def _refuse_more_than(path: str | os.PathLike[str], what: str, n_bytes: int) -> None:
     """Refuse what a file of this size cannot hold; a little may be anything, for equal values take nearly no place."""
     if n_bytes > _SMALL:
-        refuse_false_size(Path(path), what, n_bytes, Path(path).stat().st_size)
+        files = Path(path).rglob("*") if Path(path).is_dir() else [Path(path)]
+        refuse_false_size(Path(path), what, n_bytes, sum(file.stat().st_size for file in files))
 
 
 def read_schema(path: str | os.PathLike[str], metadata: Any = None) -> pa.Schema:

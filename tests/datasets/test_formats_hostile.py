@@ -22,6 +22,10 @@ def lazily(path, **roles):
     return bags.load(), y
 
 
+def as_folder(path):
+    return Bags.from_parquet(path.parent)
+
+
 @pytest.fixture(params=[read, lazily], ids=["read", "scan"])
 def door(request):
     return request.param
@@ -147,8 +151,20 @@ def test_a_category_stored_once_for_many_rows_is_bounded(tmp_path, door, role, k
     zeros = np.zeros(n_rows, dtype=np.int8)
     columns = {"bag": zeros, "f": zeros, role: pa.DictionaryArray.from_arrays(zeros, one_text)}
     path = written(tmp_path / "bags.parquet", columns, compression="zstd", store_schema=keeps_categories)
-    with pytest.raises(FormatError, match=rf"the column '{role}' claims {10**12} bytes, but only \d+ are stored"):
-        door(path)
+    for way in (door, as_folder):
+        with pytest.raises(FormatError, match=rf"the column '{role}' claims {10**12} bytes, but only \d+ are stored"):
+            way(path)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_of_a_partitioned_folder_keep_their_types(tmp_path, kind):
+    ids, notes = pa.array(["a", "b", "b"]).cast(kind), pa.array(["n"] * 3).cast(kind)
+    columns = {"site": ["x", "y", "y"], "bag": ids, "note": notes}
+    pq.write_to_dataset(pa.table(columns | FEATURES), tmp_path / "parts", partition_cols=["site"])
+    bags = Bags.from_parquet(tmp_path / "parts")
+    assert bags.bag_ids.tolist() == ["a", "b"]
+    assert bags.instance_info.schema.field("note").type == pq.read_table(tmp_path / "parts").schema.field("note").type
+    assert bags.instance_info.column("site").to_pylist() == ["x", "y", "y"]
 
 
 def test_long_values_of_one_length_are_bounded(tmp_path, door):
