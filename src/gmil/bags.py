@@ -232,7 +232,6 @@ class Bags:
 
         Examples
         --------
-        >>> from gmil import Bags
         >>> one, two = Bags.from_list([[[0.0]]]), Bags.from_list([[[1.0], [2.0]]])
         >>> Bags.concat([one, two])
         Bags(n_bags=2, n_instances=3, n_features=1, float64)
@@ -251,7 +250,6 @@ class Bags:
 
         Examples
         --------
-        >>> from gmil import Bags
         >>> Bags.from_list([[[0.0]], [[1.0], [2.0]]]).split([0.1, 0.2, 0.3])
         [array([0.1]), array([0.2, 0.3])]
         """
