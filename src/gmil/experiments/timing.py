@@ -215,4 +215,4 @@ def _write(rows: list[dict[str, Any]], file: Path) -> None:
     import pyarrow.parquet as pq
 
     with replacing(file) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows), temporary)
+        pq.write_table(pa.Table.from_pylist(rows), temporary, write_page_checksum=True)

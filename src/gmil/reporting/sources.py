@@ -120,7 +120,9 @@ class Ledger:
         import pyarrow.parquet as pq
 
         try:
-            rows: list[dict[str, Any]] = pq.read_table(self.folder / name, columns=columns).to_pylist()
+            rows: list[dict[str, Any]] = pq.read_table(
+                self.folder / name, columns=columns, page_checksum_verification=True
+            ).to_pylist()
         except (OSError, pa.ArrowException):
             self.missing.append(name)
             return None
