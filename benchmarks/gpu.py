@@ -22,7 +22,6 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # without an installation
 
 import gmil
-from gmil.classifiers.batch import Job
 from gmil.classifiers.clustering import rows_to_cluster
 from gmil.classifiers.settings import make_generator
 from gmil.classifiers.streaming import _among_all
@@ -31,6 +30,7 @@ from gmil.engine.torch.clustering import kmeans_jobs
 from gmil.engine.torch.kernels import RowScaling
 from gmil.engine.torch.passes import Stack, measure
 from gmil.engine.torch.tensors import to_device
+from gmil.fold_work import Fold
 from gmil.folds import estimator_seed, fold_numbers, strata
 
 WORDS_PER_FRAME = 60
@@ -156,7 +156,7 @@ def time_stages(bags, y, model, asked, device):
     """Return the time of every stage of the cross-validation, and the centres of all folds."""
     X, stages = bags.tensor_on(device), {}
     folds = fold_numbers(asked.folds, strata(y), None, 0)
-    jobs = [Job(folds != fold, estimator_seed(0, 0, fold)) for fold in range(asked.folds)]
+    jobs = [Fold(folds != fold, estimator_seed(0, 0, fold)) for fold in range(asked.folds)]
 
     def draw():
         generators = [make_generator(job.seed) for job in jobs]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
+    from gmil.fold_work import FoldWork, Worker
     from gmil.scale import LazyBags
 
 AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
@@ -160,6 +161,14 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
     _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
+
+    def _folds_together(self, work: FoldWork) -> Worker | None:  # noqa: ARG002
+        """Return what decides about all folds of a cross-validation together; None: they are fitted one by one.
+
+        Every training fold has every class. The method counts for the class that defines it alone: a subclass may do
+        anything else in ``fit``.
+        """
+        return None
 
     def decision_function(self, X: Any) -> Floats:
         """Return how much every bag is of ``classes_[1]``, (n_bags,), or of every class, (n_bags, n_classes).

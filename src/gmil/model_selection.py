@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,11 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import column_or_1d
 
 from gmil.base import BagClassifier, choose_positive_class, warn_of_positive_class
-from gmil.classifiers.batch import Job, Receiver, batch_decisions, can_batch
-from gmil.classifiers.weighted import WeightedGMIL
-from gmil.classifiers.weighted.streaming import streamed_decisions
 from gmil.cv_result import CVResult
 from gmil.errors import BagValidationError
 from gmil.finite import refuse_non_finite
 from gmil.fold_by_fold import fold_by_fold
+from gmil.fold_work import Fold, FoldWork, Worker
 from gmil.folds import (
     check_seed,
     estimator_seed,
@@ -28,7 +25,6 @@ from gmil.folds import (
     last_step,
     reusable_splits,
     strata,
-    takes_groups,
     training_folds_are_complete,
 )
 from gmil.scale import LazyBags
@@ -40,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
 
 
@@ -116,17 +111,25 @@ def cross_validate(
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     estimator = _with_positive_class(estimator, settings, y)
-    if can_batch(estimator, settings, y, folds):
-        decide: Callable[..., None] = batch_decisions
-    elif isinstance(bags, LazyBags) and type(estimator) is WeightedGMIL and training_folds_are_complete(y, folds):
-        decide = streamed_decisions if groups is None else functools.partial(streamed_decisions, groups=groups)
-    elif (groups is None or not takes_groups(estimator)) and _can_share(estimator, settings, y, folds):
-        decide = _shared_decisions
-    else:
+    work = FoldWork(settings, bags, y, _every_fold(folds, random_state), groups, n_jobs, progress)
+    together = _folds_together(estimator, work, folds)
+    if together is None:
         found = fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
-        return replace(found, groups=groups, random_state=random_state)
-    found = _all_at_once(decide, estimator, bags, y, folds, settings, random_state, n_jobs, progress)
+    else:
+        found = _all_at_once(together, estimator, work, folds)
     return replace(found, groups=groups, random_state=random_state)
+
+
+def _every_fold(folds: Integers, random_state: int) -> list[Fold]:
+    """Return the folds of all repeats, those of the first one first."""
+    n_folds = int(folds.max()) + 1
+    return [Fold(row != f, estimator_seed(random_state, r, f)) for r, row in enumerate(folds) for f in range(n_folds)]
+
+
+def _folds_together(estimator: Any, work: FoldWork, folds: Integers) -> Worker | None:
+    """Return what decides about all folds together, where the class of the estimator itself can do that."""
+    can = vars(type(estimator)).get("_folds_together")
+    return can(estimator, work) if can is not None and training_folds_are_complete(work.y, folds) else None
 
 
 def _check_numbers(repeats: Any, random_state: Any) -> int:
@@ -151,73 +154,30 @@ def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDAr
     return copied.set_params(**{name: classes[1]})
 
 
-def _can_share(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
-    """Tell whether the class works on folds together under every setting, and every training fold has every class."""
-    if not hasattr(type(estimator), "_decisions_of_folds"):
-        return False
-    if is_indicator(y) or not training_folds_are_complete(y, folds):
-        return False
-    return all(clone(estimator).set_params(**setting)._shares_folds() for setting in settings)
-
-
-def _shared_decisions(
-    estimator: Any,
-    settings: list[dict[str, Any]],
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    jobs: Sequence[Job],
-    receive: Receiver,
-    *,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Hand over decisions of a class that works on folds together, as `batch_decisions` does for GMIL."""
-    threads = {} if n_jobs is None or "n_jobs" not in estimator.get_params() else {"n_jobs": n_jobs}
-    models = [clone(estimator).set_params(**setting, **threads) for setting in settings]
-    training = np.array([job.training for job in jobs])
-    everything: Floats = type(estimator)._decisions_of_folds(models, bags, y, training)
-    for setting, decisions in enumerate(everything):
-        receive(setting, list(range(len(jobs))), decisions)
-    if progress is not None:
-        progress(len(settings) * len(jobs), len(settings) * len(jobs))
-
-
-def _all_at_once(
-    decide: Callable[..., None],
-    estimator: Any,
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    folds: Integers,
-    settings: list[dict[str, Any]],
-    random_state: int,
-    n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> CVResult:
+def _all_at_once(decide: Worker, estimator: Any, work: FoldWork, folds: Integers) -> CVResult:
     """Give all folds, repeats and settings together to what decides about them."""
-    if not isinstance(bags, LazyBags):
-        refuse_non_finite(bags)
-    n_folds = int(folds.max()) + 1
-    places = [(r, f) for r in range(len(folds)) for f in range(n_folds)]
-    jobs = [Job(folds[r] != f, estimator_seed(random_state, r, f)) for r, f in places]
-    repeat_of = np.array([r for r, _ in places])
-    tested = np.array([folds[r] == f for r, f in places])  # (n_jobs, n_bags)
+    y, n_settings, n_folds = work.y, len(work.settings), int(folds.max()) + 1
+    if not isinstance(work.bags, LazyBags):
+        refuse_non_finite(work.bags)
+    repeat_of = np.repeat(np.arange(len(folds)), n_folds)
+    tested = ~np.array([fold.training for fold in work.folds])  # (n_folds in all, n_bags)
     several = is_indicator(y)
     n_classes = y.shape[1] if several else len(np.unique(y))
     is_one_problem = n_classes == 2 and not several
-    shape = (len(settings), len(folds), len(y), 1 if is_one_problem else n_classes)
-    decisions = np.empty(shape)
+    decisions = np.empty((n_settings, len(folds), len(y), 1 if is_one_problem else n_classes))
 
     def keep(setting: int, some: list[int], found: Floats) -> None:
-        """Let every bag take the decision of the job in whose test fold it is."""
+        """Let every bag take the decision of the fold that tests it."""
         rows, columns = np.nonzero(tested[some])
         decisions[setting, repeat_of[some][rows], columns] = found[rows, :, columns]
 
     start = time.perf_counter()
-    decide(estimator, settings, bags, y, jobs, keep, n_jobs=n_jobs, progress=progress)
+    decide(work, keep)
     seconds = time.perf_counter() - start
     found = decisions[..., 0] if is_one_problem else decisions
+    settings = [dict(setting) for setting in work.settings]
     oriented, predictions, positive_label = _oriented(estimator, settings, found, y)
-    shared = np.full((len(settings), len(folds), n_folds), seconds / (len(settings) * len(places)))
+    shared = np.full((n_settings, len(folds), n_folds), seconds / work.n_fits)
     return CVResult(y, predictions, oriented, folds, shared, np.zeros_like(shared), settings, positive_label)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import SimpleNamespace
@@ -20,13 +19,12 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 
 from gmil.classifiers.clustering import seeding_of
 from gmil.classifiers.device import can_cluster_on_device, resident_bags
-from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import CodebookSize, make_generator
 from gmil.classifiers.soft_counts import bag_votes, blocks_of_bags, choose_bandwidth
 from gmil.classifiers.streaming import Request, cluster_lazily, what_needs_memory
 from gmil.classifiers.sweep import FoldClusters, Sweep, sum_spreads, sweep_decisions
 from gmil.engine import closeness, column_sizes, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
-from gmil.folds import is_indicator, strata, training_folds_are_complete
+from gmil.folds import is_indicator, strata
 from gmil.scale import LazyBags
 from gmil.scaling import apply_scaling, fit_scaling
 from gmil.voting import FROM_NEAREST
@@ -34,11 +32,10 @@ from gmil.voting import FROM_NEAREST
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from gmil.bags import Bags
+    from gmil.classifiers.gmil import GMIL
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.fold_work import FoldWork, Receiver
 
 _BEHIND_THE_CLUSTERS = (
     "n_positive",
@@ -57,26 +54,6 @@ _MOST_INSTANCES_OF_A_GRAM_MATRIX = 3000
 _MOST_DISTANCES_AT_ONCE = 1 << 23
 
 
-class Job(NamedTuple):
-    """One fold of one repeat."""
-
-    training: Booleans  # (n_bags,)
-    seed: int
-
-
-def can_batch(estimator: Any, settings: Sequence[Mapping[str, Any]], y: NDArray[Any], folds: Integers) -> bool:
-    """Tell whether the folds of this estimator can be worked on together.
-
-    That is so for GMIL itself (a subclass may do anything) where a bag is judged by its nearest instances, and
-    every training fold has every class.
-    """
-    if type(estimator) is not GMIL:
-        return False
-    if any(why_not_batched(estimator, setting) for setting in settings):
-        return False
-    return training_folds_are_complete(y, folds)
-
-
 def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
     """Return what about a setting needs more than the nearest instances of a bag, or None."""
     distance, rule = setting.get("distance", estimator.distance), setting.get("rule", estimator.rule)
@@ -85,33 +62,15 @@ def why_not_batched(estimator: GMIL, setting: Mapping[str, Any]) -> str | None:
     return None if distance in FROM_NEAREST else f"distance={distance!r}"
 
 
-Receiver = Callable[[int, list[int], "Floats"], None]
-"""Takes the number of a setting, the numbers of jobs, and how positive they hold all bags to be."""
-
-
-def batch_decisions(
-    estimator: GMIL,
-    settings: Sequence[Mapping[str, Any]],
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    jobs: Sequence[Job],
-    receive: Receiver,
-    *,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Work on all jobs and settings, and hand over decisions as they come, (some_jobs, n_problems, n_bags).
-
-    They are about all bags, training and test: there may be too many of them to be kept.
-    """
-    batch = _Batch(estimator, settings, bags, y, jobs, n_jobs)
+def decide_folds(estimator: GMIL, work: FoldWork, receive: Receiver) -> None:
+    """Work on all folds and settings, and hand over decisions as they come."""
+    batch = _Batch(estimator, work)
     batch.move_to_device()
     groups = batch.groups()
     streamed = batch.cluster_lazily(groups) if isinstance(batch.bags, LazyBags) else None
     for done, group in enumerate(groups, start=1):
         batch.decide(group, batch.cluster(group) if streamed is None else streamed[done - 1], receive)
-        if progress is not None:
-            progress(done * len(settings) * len(jobs) // len(groups), len(settings) * len(jobs))
+        work.report(done * work.n_fits // len(groups))
 
 
 class _Group(NamedTuple):
@@ -125,21 +84,15 @@ class _Group(NamedTuple):
 class _Batch:
     """All jobs and settings of one cross-validation, and what they share."""
 
-    def __init__(
-        self,
-        estimator: GMIL,
-        settings: Sequence[Mapping[str, Any]],
-        bags: Any,
-        y: NDArray[Any],
-        jobs: Sequence[Job],
-        n_jobs: int | None,
-    ) -> None:
-        self.bags, self.jobs, self.n_jobs = bags, jobs, n_jobs
-        self.parameters = checked_parameters(estimator, settings)
-        self.varied = {name for setting in settings for name in setting}
-        self.classes, self.labels = np.unique(strata(y), return_inverse=True)
-        self.indicator = y > 0 if is_indicator(y) else None
-        self.training = np.array([job.training for job in jobs])  # (n_jobs, n_bags)
+    def __init__(self, estimator: GMIL, work: FoldWork) -> None:
+        self.new = type(estimator)
+        self.bags: Any = work.bags
+        self.jobs, self.n_jobs = work.folds, work.n_jobs
+        self.parameters = checked_parameters(estimator, work.settings)
+        self.varied = {name for setting in work.settings for name in setting}
+        self.classes, self.labels = np.unique(strata(work.y), return_inverse=True)
+        self.indicator = work.y > 0 if is_indicator(work.y) else None
+        self.training = np.array([fold.training for fold in work.folds])  # (n_jobs, n_bags)
         self._positive: dict[Any, Booleans] = {}
         self._sizes: dict[Any, list[CodebookSize]] = {}
         self._grams: dict[str | None, tuple[Instances, Floats]] = {}
@@ -154,7 +107,7 @@ class _Batch:
         if self.indicator is not None:
             return self.indicator
         if parameters.pos_label not in self._positive:
-            model = GMIL(pos_label=parameters.pos_label)
+            model = self.new(pos_label=parameters.pos_label)
             model._set_classes(self.classes)
             self._positive[parameters.pos_label] = model._positive_bags(self.labels)
         return self._positive[parameters.pos_label]
@@ -165,7 +118,8 @@ class _Batch:
         asked = parameters.n_clusters, parameters.n_positive, parameters.n_negative
         key = (*asked, parameters.sample_size, parameters.clustering, parameters.pos_label, init)
         if key not in self._sizes:
-            model = GMIL(*asked, **{name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")})
+            others = {name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")}
+            model = self.new(*asked, **others)
             self._sizes[key] = self._sizes_under(model, self.positive(parameters))
         return self._sizes[key]
 
@@ -232,7 +186,7 @@ class _Batch:
         places = [(group, job) for group in groups for job in group.jobs]
         parameters = [self.parameters[group.settings[0]] for group, _ in places]
         requests = [
-            Request(GMIL(**vars(own)), self.training[job], make_generator(self.jobs[job].seed))
+            Request(self.new(**vars(own)), self.training[job], make_generator(self.jobs[job].seed))
             for own, (_, job) in zip(parameters, places, strict=True)
         ]
         positive = [self.positive(own) for own in parameters]
@@ -243,7 +197,7 @@ class _Batch:
 
     def cluster(self, group: _Group) -> FoldClusters:
         """Cluster the jobs of a group."""
-        model = GMIL(**vars(self.parameters[group.settings[0]]))
+        model = self.new(**vars(self.parameters[group.settings[0]]))
         if self._uses_gram(model):
             return self._cluster_from_gram(model, group)
         one_thread = resolve(model.backend, 1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil import codebook, voting
 from gmil.base import register
+from gmil.classifiers.batch import decide_folds, why_not_batched
 from gmil.classifiers.clustering import CLUSTERINGS, INSTANCE_WEIGHTS
 from gmil.classifiers.settings import make_generator, paper_setting
 from gmil.classifiers.soft_counts import DENSITIES
@@ -19,6 +21,9 @@ from gmil.engine import BACKENDS, resolve
 from gmil.engine.kmeans import SEEDINGS
 from gmil.scale import LazyBags
 from gmil.scaling import SCALINGS
+
+if TYPE_CHECKING:
+    from gmil.fold_work import FoldWork, Worker
 
 
 @register(method="gmil")
@@ -276,6 +281,10 @@ class GMIL(FittingSteps):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.metric == "euclidean" or isinstance(self.n_components, Integral)
         return tags
+
+    def _folds_together(self, work: FoldWork) -> Worker | None:
+        alone = any(why_not_batched(self, setting) for setting in work.settings)
+        return None if alone else partial(decide_folds, self)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:

@@ -12,10 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
-from gmil.classifiers.batch import Job, batch_decisions, why_not_batched
+from gmil.classifiers.batch import decide_folds, why_not_batched
 from gmil.classifiers.gmil import GMIL
 from gmil.classifiers.settings import make_generator
 from gmil.errors import BagValidationError
+from gmil.fold_work import Fold, FoldWork
 from gmil.folds import fold_numbers
 from gmil.persistence.schema import Fitted, Kind, Number, Plain
 from gmil.scale import LazyBags
@@ -202,7 +203,7 @@ class GMILCV(BagClassifier):
         if not places:
             msg = "groups leave a class out of every inner training fold. Add groups that have bags of every class."
             raise BagValidationError(msg)
-        jobs = [Job(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
+        inner = [Fold(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
         tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
         truth = y if len(self.classes_) > 2 else y == self.pos_label_
         hits = np.zeros(len(settings))
@@ -213,7 +214,7 @@ class GMILCV(BagClassifier):
             inside = tested if len(some) == len(tested) else tested[some]
             hits[setting] += np.count_nonzero((found == truth) & inside)
 
-        batch_decisions(base, settings, bags, y, jobs, count, n_jobs=self.n_jobs)
+        decide_folds(base, FoldWork(settings, bags, y, inner, n_jobs=self.n_jobs), count)
         return hits / tested.sum()
 
     def _decide(self, X: Any) -> Floats:

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import register
 from gmil.engine import BACKENDS, resolve
+from gmil.folds import is_indicator
 from gmil.persistence.schema import Array, Kind, Offsets, Rows
 from gmil.rivals.bag_distances import (
     DISTANCES,
@@ -24,14 +25,16 @@ from gmil.rivals.constraints import AT_LEAST_ONE
 from gmil.rivals.scaled import ScaledClassifier
 from gmil.rivals.sparse_parts import from_parts, to_parts
 from gmil.scaling import apply_scaling, fit_scaling
+from gmil.validation import check_bags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.fold_work import FoldWork, Receiver, Worker
 
 
 @register(method="citation-knn")
@@ -201,29 +204,29 @@ class CitationKNN(ScaledClassifier):
 
     # ---------------------------------------------------------------- folds and settings that share their distances
 
-    def _shares_folds(self) -> bool:
-        return type(self) is CitationKNN
+    def _folds_together(self, work: FoldWork) -> Worker | None:
+        return None if is_indicator(work.y) else self._decide_folds
 
-    @staticmethod
-    def _decisions_of_folds(models: Sequence[CitationKNN], bags: Bags, y: NDArray[Any], training: Booleans) -> Floats:
-        """Return decisions about the bags that do not train, (n_models, n_folds, n_problems, n_bags); NaN elsewhere.
-
-        ``training`` is (n_folds, n_bags). Models that measure distances alike share them.
-        """
-        classes, labels = np.unique(y, return_inverse=True)
-        found = np.full((len(models), len(training), 1 if len(classes) == 2 else len(classes), len(bags)), np.nan)
+    def _decide_folds(self, work: FoldWork, receive: Receiver) -> None:
+        """Hand over decisions about the bags that do not train; models that measure distances alike share them."""
+        classes, labels = np.unique(work.y, return_inverse=True)
+        threads = {} if work.n_jobs is None else {"n_jobs": work.n_jobs}
+        models = [clone(self).set_params(**setting, **threads) for setting in work.settings]
+        n_problems = 1 if len(classes) == 2 else len(classes)
         alike: dict[Any, list[int]] = {}
         for i, model in enumerate(models):
             model._validate_params()
             model._set_classes(classes)
             alike.setdefault((model.scale, model.distance, model.rank), []).append(i)
+        bags, training = check_bags(work.bags), np.array([fold.training for fold in work.folds])
         for numbers in alike.values():
             distances = models[numbers[0]]._distances_in_folds(bags, training)
             for j, (inside, within) in enumerate(zip(training, distances, strict=True)):
                 for i in numbers:
-                    decisions = models[i]._decide_fold(within, labels, inside)
-                    found[i, j][:, ~inside] = decisions if decisions.ndim == 1 else decisions.T
-        return found
+                    found = np.full((1, n_problems, len(bags)), np.nan)
+                    found[0][:, ~inside] = models[i]._decide_fold(within, labels, inside).T
+                    receive(i, [j], found)
+        work.report(work.n_fits)
 
     def _distances_in_folds(self, bags: Bags, training: Booleans) -> Iterator[Floats]:
         """Yield the distances between all bags as every fold sees them: the scaling is that of its training bags."""

@@ -21,7 +21,7 @@ from gmil.classifiers.weighted.centers import CENTERS, choose_centers
 from gmil.classifiers.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
 from gmil.classifiers.weighted.instances import instance_scores
 from gmil.classifiers.weighted.model import KERNELS
-from gmil.classifiers.weighted.streaming import Plan, decide_lazily, fit_lazily
+from gmil.classifiers.weighted.streaming import Plan, decide_folds, decide_lazily, fit_lazily
 from gmil.classifiers.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.fold_work import FoldWork, Worker
 
 
 @register(method="weighted-gmil")
@@ -179,6 +180,9 @@ class WeightedGMIL(BagClassifier):
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fit
+
+    def _folds_together(self, work: FoldWork) -> Worker | None:
+        return partial(decide_folds, self) if isinstance(work.bags, LazyBags) else None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -33,15 +33,13 @@ from gmil.classifiers.weighted.views import SCALES
 from gmil.engine import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from gmil.classifiers.batch import Job, Receiver
     from gmil.classifiers.weighted.model import View
     from gmil.classifiers.weighted.views import ScaledSpace
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.fold_work import Fold, FoldWork, Receiver
     from gmil.scale import LazyBags
 
 SAMPLE_SIZE = 20_000
@@ -199,36 +197,26 @@ def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> floa
 # -------------------------------------------------------------------------------- cross-validation
 
 
-def streamed_decisions(
-    estimator: Any,
-    settings: Sequence[Mapping[str, Any]],
-    bags: LazyBags,
-    y: NDArray[Any],
-    jobs: Sequence[Job],
-    receive: Receiver,
-    *,
-    groups: NDArray[Any] | None = None,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Work on all jobs and settings, and hand over decisions, as `gmil.classifiers.batch.batch_decisions` does.
+def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
+    """Work on all folds and settings, and hand over decisions.
 
-    Bags of one of the ``groups`` are left out together wherever something is chosen.
+    Bags of one of the groups are left out together wherever something is chosen.
     """
-    plans = []
-    for setting in settings:
-        for job in jobs:
-            model = clone(estimator).set_params(**setting)
-            model.set_params(n_jobs=model.n_jobs if n_jobs is None else n_jobs)
-            model._validate_params()
-            inside = None if groups is None else groups[job.training]
-            if inside is not None and len(np.unique(inside)) < 2:
-                inside = None  # a single group has nothing to be kept apart from
-            learning = model._learning(bags[job.training], y[job.training], inside)
-            plans.append(Plan(model, job.training, learning, make_generator(job.seed)))
-    outcomes = fit_lazily(plans, bags)
-    for number in range(len(settings)):
-        own = outcomes[number * len(jobs) : (number + 1) * len(jobs)]
-        receive(number, list(range(len(jobs))), np.stack([outcome.decisions.T for outcome in own]))
-    if progress is not None:
-        progress(len(plans), len(plans))
+    plans = [_plan(estimator, setting, fold, work) for setting in work.settings for fold in work.folds]
+    outcomes = fit_lazily(plans, cast("LazyBags", work.bags))
+    n_folds = len(work.folds)
+    for number in range(len(work.settings)):
+        own = outcomes[number * n_folds : (number + 1) * n_folds]
+        receive(number, list(range(n_folds)), np.stack([outcome.decisions.T for outcome in own]))
+    work.report(len(plans))
+
+
+def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork) -> Plan:
+    model = clone(estimator).set_params(**setting)
+    model.set_params(n_jobs=model.n_jobs if work.n_jobs is None else work.n_jobs)
+    model._validate_params()
+    groups = None if work.groups is None else work.groups[fold.training]
+    if groups is not None and len(np.unique(groups)) < 2:
+        groups = None  # a single group has nothing to be kept apart from
+    learning = model._learning(work.bags[fold.training], work.y[fold.training], groups)
+    return Plan(model, fold.training, learning, make_generator(fold.seed))
