@@ -29,7 +29,7 @@ SETS = {
     "Fox": gmil.fetch_fox,
     "Tiger": gmil.fetch_tiger,
 }
-WEIGHTED = "gmil.classifiers.weighted"
+WEIGHTED = "gmil.weighted"
 NO_RANKS = ("standard", "minmax", "l2", "standard+l2", "minmax+l2")
 
 

@@ -19,8 +19,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 import gmil
 from gmil.engine import describe_native, resolve
-from gmil.model_selection import fold_numbers
-from gmil.rivals.bag_distances import distances_within, grouped
+from gmil.methods.neighbours.distances import distances_within, grouped
+from gmil.model_selection.crossval import fold_numbers
 from side_by_side import Comparison, Way, compare, write
 
 TARGET, AIM = 0.5, 1.0

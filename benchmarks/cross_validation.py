@@ -19,9 +19,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler, normalize
 
 import gmil
-from gmil.classifiers.settings import paper_setting
 from gmil.engine import describe_native
 from gmil.errors import DatasetError
+from gmil.greedy.settings import paper_setting
 from side_by_side import Comparison, Way, compare, peers, write
 
 THREADS = 2

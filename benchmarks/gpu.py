@@ -22,16 +22,16 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # without an installation
 
 import gmil
-from gmil.classifiers.clustering import rows_to_cluster
-from gmil.classifiers.settings import make_generator
-from gmil.classifiers.streaming import _among_all
 from gmil.engine import describe_torch, kmeans, reference, resolve
 from gmil.engine.torch.clustering import kmeans_jobs
 from gmil.engine.torch.kernels import RowScaling
 from gmil.engine.torch.passes import Stack, measure
 from gmil.engine.torch.tensors import to_device
 from gmil.fold_work import Fold
-from gmil.folds import estimator_seed, fold_numbers, strata
+from gmil.greedy.clustering import rows_to_cluster
+from gmil.greedy.streaming import _among_all
+from gmil.model_selection.folds import estimator_seed, fold_numbers, strata
+from gmil.sampling import make_generator
 
 WORDS_PER_FRAME = 60
 SCENES = 40

@@ -98,7 +98,7 @@ def in_the_other_environment(python, method, data):
 
 def compare(name, methods, python):
     import gmil
-    from gmil.model_selection import fold_numbers
+    from gmil.model_selection.crossval import fold_numbers
 
     data = gmil.datasets.load(name)
     parts = {"instances": data.bags.instances, "offsets": data.bags.offsets, "y": np.asarray(data.y == 1, dtype=int)}

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit, log_expit
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 
-from gmil.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

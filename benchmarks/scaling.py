@@ -19,7 +19,7 @@ from pathlib import Path
 
 import gmil
 from gmil.datasets import make_med11
-from gmil.experiments import plotting
+from gmil.paper.figures import plotting
 
 N_BAGS, N_FEATURES = 1000, 100
 

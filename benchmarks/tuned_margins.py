@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import gmil
-from gmil.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers
 
 SETS = {
     "musk1": gmil.load_musk1,

@@ -13,8 +13,8 @@ import sys
 import numpy as np
 
 import gmil
-from gmil.folds import fold_numbers
-from gmil.metrics import auc
+from gmil.model_selection.folds import fold_numbers
+from gmil.model_selection.metrics import auc
 
 KINDS = ("effect", "alone")
 

@@ -69,7 +69,7 @@ def rich_bags():
 def small_paper(monkeypatch, tmp_path):
     """Make the experiments of ``gmil paper --quick`` small, on bundled data."""
     from gmil.cli import paper
-    from gmil.experiments import load_spec
+    from gmil.paper import load_spec
 
     monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
 

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 import gmil
 from gmil import Bags, LazyBags, WeightedGMIL, make_bags
 from gmil.engine import available_backends, moments, resolve
-from gmil.rivals.columns import varying_columns
+from gmil.methods.shared.columns import varying_columns
 
 CONSTANTS = [0.0, 0.1, 1 / 3, -0.7, 1e6 + 0.1]
 WITHOUT_LENGTHS = ["standard", "minmax", "standard+l2", "minmax+l2", "rank"]

@@ -16,7 +16,8 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, ro
 from sklearn.model_selection import KFold
 
 import gmil
-from gmil import GMIL, cross_validate, metrics
+from gmil import GMIL, cross_validate
+from gmil.model_selection import metrics
 
 
 @pytest.fixture(scope="module")

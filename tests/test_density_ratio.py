@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import gmil
 from gmil import GMIL, Bags, BagValidationError, DensityRatio, cross_validate
 from gmil.base import methods
-from gmil.classifiers import windows
+from gmil.greedy import windows
 
 BOTH = pytest.mark.parametrize("kernel", ["box", "gaussian"])
 PLACES = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0], [12.0, 12.0]])

@@ -17,8 +17,8 @@ import pytest
 from gmil import GMIL, GmilError
 from gmil.datasets import make_bags
 from gmil.errors import FileAccessError
-from gmil.files import replacing
-from gmil.temporaries import make_temporary, remove_leftovers
+from gmil.safety.atomic import replacing
+from gmil.safety.temporaries import make_temporary, remove_leftovers
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def save_report(folder):
 
 
 def save_rows(folder):
-    from gmil.experiments.store import Store, table_of
+    from gmil.paper.runs.store import Store, table_of
 
     Store(folder).write("job", table_of([]))
 
@@ -187,7 +187,7 @@ def test_commands_name_the_file_that_cannot_grow(tmp_path, suffix):
 
 KILLED_WRITER = """
 import os, sys
-from gmil.files import replacing
+from gmil.safety.atomic import replacing
 with replacing(sys.argv[1]) as temporary:
     temporary.write_text("half")
     print(temporary, flush=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedKFold
 
-from gmil.folds import fold_numbers, stratified_folds
+from gmil.model_selection.folds import fold_numbers, stratified_folds
 
 
 def folds_by_scikit_learn(y: np.ndarray, n_folds: int, seed: int) -> np.ndarray:

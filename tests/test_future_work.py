@@ -13,10 +13,11 @@ from sklearn.utils import get_tags
 
 import gmil
 from gmil import GMIL, GMILCV, Bags, BagValidationError, cross_validate
-from gmil.classifiers import embedding, soft_counts, space
 from gmil.engine import kmeans, resolve
 from gmil.engine.kmeans import Seeding
 from gmil.engine.weighted_kmeans import weighted_kmeans, weighted_means, weighted_seed
+from gmil.greedy import soft_counts
+from gmil.transform import embedding, space
 
 NEW = {
     "mahalanobis": {"metric": "mahalanobis"},
@@ -288,7 +289,7 @@ def test_spectral_coordinates_of_a_landmark_are_those_of_the_eigenvectors():
 @pytest.mark.parametrize("clustering", ["spectral", "kernel"])
 def test_clusters_are_learnt_from_a_bounded_sample(small, clustering, monkeypatch):
     bags, y = small
-    monkeypatch.setattr("gmil.classifiers.clustering.MOST_LANDMARKS", 30)
+    monkeypatch.setattr("gmil.greedy.clustering.MOST_LANDMARKS", 30)
     model = GMIL(4, clustering=clustering, random_state=0).fit(bags, y)
     assert model.embedding_[1].shape == (30, 3)
     assert model.positive_counts_.sum() + model.negative_counts_.sum() == bags.n_instances

@@ -97,9 +97,9 @@ def test_a_byte_is_edited_where_it_is_said(files):
 
 
 def test_signed_files_have_the_checksum_of_what_they_hold(monkeypatch, tmp_path):
-    from gmil import persistence
+    from gmil.io import model_files
 
-    monkeypatch.setattr(persistence, "checksum", lambda _document, tensors: f"{len(tensors)}", raising=False)
+    monkeypatch.setattr(model_files, "checksum", lambda _document, tensors: f"{len(tensors)}", raising=False)
     tensors, metadata = parse((MODELS / "GMIL.gmil").read_bytes())
     sign(tensors, metadata)
     assert "sha256" not in metadata  # a file of 0.1.0 has none

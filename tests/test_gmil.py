@@ -9,8 +9,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError
-from gmil.classifiers.settings import choose_codebook_size
 from gmil.engine.kmeans import SEEDINGS
+from gmil.greedy.settings import choose_codebook_size
 
 PLACES = [[0.0], [10.0], [20.0]]  # both kinds of bag, positive bags alone, negative bags alone
 
@@ -198,7 +198,7 @@ def test_thresholds_from_the_training_bags(line, name):
 
 
 def test_the_best_threshold_when_all_or_none_should_be_positive():
-    from gmil.voting import choose_threshold
+    from gmil.greedy.voting import choose_threshold
 
     far_positive = choose_threshold("best", np.array([1.0, 2.0, 3.0]), np.array([False, False, True]), 0.0)
     assert not (np.array([1.0, 2.0, 3.0]) < far_positive).any()  # one error is the least there is
@@ -257,7 +257,7 @@ def test_the_sample_is_what_is_clustered_and_all_instances_are_counted(clouds):
 
 
 def test_samples_give_every_bag_or_class_the_same_chance():
-    from gmil.classifiers.settings import sample_rows
+    from gmil.sampling import sample_rows
 
     bags = Bags.from_list([np.zeros((900, 1)), np.zeros((50, 1)), np.zeros((50, 1))])
     labels = np.array([0, 1, 1])

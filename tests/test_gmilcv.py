@@ -9,9 +9,9 @@ import pytest
 
 import gmil
 from gmil import GMIL, GMILCV, Bags, BagValidationError
-from gmil.classifiers import tuned
-from gmil.classifiers.settings import make_generator
-from gmil.folds import fold_numbers
+from gmil.greedy import tuned
+from gmil.model_selection.folds import fold_numbers
+from gmil.sampling import make_generator
 
 
 @pytest.fixture(scope="module")

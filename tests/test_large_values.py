@@ -11,8 +11,8 @@ from sklearn.base import is_classifier
 
 import gmil
 from gmil import Bags, BagValidationError, LazyBags, make_bags
+from gmil.bags.finite import largest_value
 from gmil.cli.main import main
-from gmil.finite import largest_value
 
 CLASSIFIERS = [cls for _, cls in gmil.all_estimators() if is_classifier(cls())]
 every_classifier = pytest.mark.parametrize("cls", CLASSIFIERS)

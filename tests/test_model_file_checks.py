@@ -29,10 +29,10 @@ from tests.model_files.make import problems, variants
 import gmil
 from gmil import GMIL, BagStatistics, ModelFileError, PerInstance, SingleInstance, WeightedGMIL
 from gmil.errors import FileAccessError
-from gmil.persistence import checksum
-from gmil.persistence.fitted import check_model, declared, fitted_values
-from gmil.persistence.schema import Array, Count, Either, Items, Labels, Number, Offsets, Record, Rows
-from gmil.persistence.sklearn_models import check_sklearn_model
+from gmil.io.model_files import checksum
+from gmil.io.model_files.fitted import check_model, declared, fitted_values
+from gmil.io.model_files.schema import Array, Count, Either, Items, Labels, Number, Offsets, Record, Rows
+from gmil.io.model_files.sklearn_models import check_sklearn_model
 
 PROBLEMS = problems()
 
@@ -486,7 +486,7 @@ def test_every_word_of_a_declaration_means_what_it_says(kind, good, bad):
 
 def test_loading_imports_nothing_that_the_model_does_not_need(saved):
     path, _, _ = saved(GMIL())
-    code = f"import sys, gmil; gmil.load({str(path)!r}); print('skops' in sys.modules, 'gmil.rivals' in sys.modules)"
+    code = f"import sys, gmil; gmil.load({str(path)!r}); print('skops' in sys.modules, 'gmil.methods' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
     start = time.perf_counter()

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError, PerInstance, cross_validate
-from gmil.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers
 from gmil.scale import LazyBags
 
 

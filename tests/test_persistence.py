@@ -27,8 +27,8 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, QuantileTra
 import gmil
 from gmil import GMIL, ModelFileError, PerInstance
 from gmil.errors import FileAccessError
-from gmil.persistence import FORMAT_VERSION, checksum, clear_damage, load_parts, save, save_parts
-from gmil.persistence.schema import Plain
+from gmil.io.model_files import FORMAT_VERSION, checksum, clear_damage, load_parts, save, save_parts
+from gmil.io.model_files.schema import Plain
 
 
 @pytest.fixture

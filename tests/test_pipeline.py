@@ -156,7 +156,7 @@ def test_a_cache_is_not_saved(data, tmp_path):
     model = gmil.make_pipeline(PerInstance(), GMIL(random_state=0), memory=str(tmp_path / "cache")).fit(*data)
     model.save(tmp_path / "model.gmil")
     assert gmil.load(tmp_path / "model.gmil").memory is None
-    gmil.persistence.save(model, tmp_path / "model.gmil")
+    gmil.io.model_files.save(model, tmp_path / "model.gmil")
     assert gmil.load(tmp_path / "model.gmil").memory is None
 
 
@@ -165,9 +165,9 @@ def test_steps_that_are_none_are_refused_in_files(steps, tmp_path, monkeypatch):
     model = gmil.make_pipeline(GMIL())
     model.steps = steps
     with monkeypatch.context() as forged:  # what gmil itself would not write
-        forged.setattr("gmil.persistence.encoding.check_model", lambda _: None)
-        forged.setattr("gmil.persistence.probe", lambda _: "")
-        gmil.persistence.save(model, tmp_path / "model.gmil")
+        forged.setattr("gmil.io.model_files.encoding.check_model", lambda _: None)
+        forged.setattr("gmil.io.model_files.probe", lambda _: "")
+        gmil.io.model_files.save(model, tmp_path / "model.gmil")
     with pytest.raises(gmil.ModelFileError):
         gmil.load(tmp_path / "model.gmil")
 

@@ -11,12 +11,12 @@ import time
 import pytest
 from joblib import Parallel, delayed
 
-from gmil.processes import bound, is_alive
+from gmil.safety.processes import bound, is_alive
 
 STARTS_WORKERS = """
 import os, sys, time
 from joblib import Parallel, delayed
-from gmil.processes import bound
+from gmil.safety.processes import bound
 
 def work(number):
     print(os.getpid(), flush=True)

@@ -196,9 +196,9 @@ LOADED = "import json, sys, gmil; {}; print(json.dumps([name for name in sys.mod
 
 
 def test_rivals_and_reports_are_imported_when_they_are_asked_for():
-    late = ("gmil.rivals", "gmil.experiments", "gmil.reporting")
+    late = ("gmil.methods", "gmil.paper", "gmil.reporting")
     assert not [name for name in run_python(LOADED.format("gmil.GMIL")) if name.startswith(late)]
-    assert "gmil.rivals" in run_python(LOADED.format("gmil.MILES"))
+    assert "gmil.methods" in run_python(LOADED.format("gmil.MILES"))
     assert "gmil.reporting" in run_python(LOADED.format("gmil.reporting"))
 
 
@@ -210,7 +210,7 @@ def test_a_file_with_a_rival_can_be_loaded_first_of_all(tmp_path, gaussian_bags)
 
 
 def test_the_late_names_are_those_of_their_modules():
-    assert set(gmil._RIVALS) == {name for name, thing in vars(gmil.rivals).items() if inspect.isclass(thing)}
+    assert set(gmil._RIVALS) == {name for name, thing in vars(gmil.methods).items() if inspect.isclass(thing)}
     assert set(gmil.__all__) <= set(dir(gmil))
     with pytest.raises(AttributeError, match="has no attribute 'missing'"):
         gmil.missing  # noqa: B018

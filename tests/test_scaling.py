@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from gmil import BagValidationError
-from gmil.scaling import SCALINGS, apply_scaling, fit_scaling
+from gmil.transform.scaling import SCALINGS, apply_scaling, fit_scaling
 
 SAME_IN_SCIKIT_LEARN = {
     "standard": StandardScaler(),

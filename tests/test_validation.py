@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 
 from gmil import GMIL, Bags, BagValidationError
-from gmil.finite import largest_value
+from gmil.bags.finite import largest_value
 from gmil.validation import check_bag_labels, check_bags
 
 TABLE = np.arange(8.0).reshape(4, 2)

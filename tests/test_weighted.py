@@ -10,12 +10,12 @@ from sklearn.metrics import roc_auc_score
 
 import gmil
 from gmil import Bags, BagValidationError, WeightedGMIL
-from gmil.classifiers.weighted.instances import features_without
-from gmil.classifiers.weighted.model import fit_candidate, refit_on_points, similarity
-from gmil.classifiers.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
-from gmil.classifiers.weighted.views import bag_features
 from gmil.engine import resolve
-from gmil.scaling import rank_scaling
+from gmil.transform.scaling import rank_scaling
+from gmil.weighted.instances import features_without
+from gmil.weighted.model import fit_candidate, refit_on_points, similarity
+from gmil.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
+from gmil.weighted.views import bag_features
 
 BACKEND = resolve("numpy")
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags import Bags
 from gmil.base import all_estimators
-from gmil.classifiers import GMIL, GMILCV, DensityRatio, Explanation, WeightedGMIL
-from gmil.cv_result import CVResult
 from gmil.datasets import (
     fetch_elephant,
     fetch_fox,
@@ -31,16 +30,19 @@ from gmil.errors import (
     GmilError,
     ModelFileError,
 )
-from gmil.model_selection import cross_validate
-from gmil.persistence import load, register_late
+from gmil.greedy import GMIL, GMILCV, DensityRatio, Explanation
+from gmil.io.model_files import load, register_late
+from gmil.model_selection.crossval import cross_validate
+from gmil.model_selection.result import CVResult
 from gmil.pipeline import Pipeline, make_pipeline, save
-from gmil.preprocessing import PerInstance
 from gmil.scale import LazyBags
+from gmil.transform.per_instance import PerInstance
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
-    from gmil.experiments.trust import DataCheck, Finding, check_data
+    from gmil.checks import DataCheck, Finding, check_data
+    from gmil.methods import *  # noqa: F403
     from gmil.reporting import Report, report
-    from gmil.rivals import *  # noqa: F403
 
 try:
     __version__ = version("gmil")
@@ -111,20 +113,25 @@ __all__ = [
 ]
 
 # Many users need none of these, and they would double the time that `import gmil` takes.
-_LATE_MODULES = ("experiments", "reporting", "rivals")
+_LATE_MODULES = ("checks", "methods", "paper", "reporting")
+_RENAMED_MODULES = {"experiments": "paper", "rivals": "methods"}
 _LATE_NAMES = {
-    "DataCheck": "gmil.experiments.trust",
-    "Finding": "gmil.experiments.trust",
-    "check_data": "gmil.experiments.trust",
+    "DataCheck": "gmil.checks",
+    "Finding": "gmil.checks",
+    "check_data": "gmil.checks",
     "Report": "gmil.reporting",
     "report": "gmil.reporting",
-    **dict.fromkeys(_RIVALS, "gmil.rivals"),
+    **dict.fromkeys(_RIVALS, "gmil.methods"),
 }
-register_late("gmil.rivals")
+register_late("gmil.methods")
 
 
 def __getattr__(name: str) -> Any:
     """Import what was put off when it is asked for."""
+    if name in _RENAMED_MODULES:
+        now = _RENAMED_MODULES[name]
+        warnings.warn(f"gmil.{name} is now gmil.{now}.", FutureWarning, stacklevel=2)
+        return import_module(f"gmil.{now}")
     if name in _LATE_MODULES:
         return import_module(f"gmil.{name}")
     if name not in _LATE_NAMES:

@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from gmil import persistence
 from gmil.errors import BagValidationError, ModelFileError
-from gmil.persistence.schema import Count, Kind, Labels, OrMissing, Plain, Texts
-from gmil.scaling import has_unit_length
+from gmil.io import model_files
+from gmil.io.model_files.schema import Count, Kind, Labels, OrMissing, Plain, Texts
 from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def register(
             _methods[method] = cls
         for name, preset in (variants or {}).items():
             _methods[name] = functools.partial(cast("Callable[..., Any]", cls), **preset)
-        return persistence.register_class(cls)
+        return model_files.register_class(cls)
 
     return enlist
 
@@ -64,13 +63,13 @@ def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     >>> dict(gmil.all_estimators())["GMIL"] is gmil.GMIL
     True
     """
-    classes = persistence.registered_classes().items()
+    classes = model_files.registered_classes().items()
     return sorted((name, cls) for name, cls in classes if issubclass(cls, BagEstimator))
 
 
 def methods() -> dict[str, Any]:
     """Return what makes each classifier, a class or a class with preset parameters, by its name on the command line."""
-    persistence.import_late_modules()
+    model_files.import_late_modules()
     return dict(_methods)
 
 
@@ -103,7 +102,7 @@ class BagEstimator(BaseEstimator):
         path : path
             The file; one that exists is replaced in one step.
         """
-        persistence.save(self, path)
+        model_files.save(self, path)
 
     def _keep_parameters(self) -> None:
         for name in self._kept_parameters:
@@ -239,7 +238,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
             msg = f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of {labels}."
             raise ModelFileError(msg)
         if hasattr(self, "scale_shift_") and not hasattr(self, "unit_length_"):
-            self.unit_length_ = has_unit_length(cast("Any", self).scale)
+            self.unit_length_ = str(cast("Any", self).scale).endswith("l2")
 
     def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""

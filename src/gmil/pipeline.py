@@ -9,10 +9,10 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
-from gmil import persistence
 from gmil.bags import Bags
 from gmil.errors import BagValidationError, ModelFileError
-from gmil.folds import last_step
+from gmil.io import model_files
+from gmil.model_selection.folds import last_step
 from gmil.scale import LazyBags
 from gmil.validation import check_bags
 
@@ -29,7 +29,7 @@ def _last_has(method: str) -> Callable[[Pipeline], bool]:
     return lambda pipeline: hasattr(pipeline.steps[-1][1], method)
 
 
-@persistence.register_class
+@model_files.register_class
 class Pipeline(sklearn.pipeline.Pipeline):
     """scikit-learn's pipeline, for steps on bags: with ``save``, ``score_instances`` and ``explain``.
 
@@ -186,7 +186,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> gmil.load(path)
     GMIL(random_state=0)
     """
-    persistence.save(_as_ours(model), path)
+    model_files.save(_as_ours(model), path)
 
 
 def _as_ours(model: Any) -> Any:

@@ -10,10 +10,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from gmil.bags import Bags
+from gmil.bags.finite import name_of_bag, refuse_non_finite
+from gmil.bags.tables import missing_entries, unmasked
 from gmil.errors import BagValidationError, listed
-from gmil.finite import name_of_bag, refuse_non_finite
 from gmil.scale import LazyBags
-from gmil.tables import missing_entries, unmasked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

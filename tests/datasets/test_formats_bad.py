@@ -10,14 +10,9 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gmil.datasets import make_bags, read, reading, write
-from gmil.errors import (
-    BagValidationError,
-    FileAccessError,
-    FormatError,
-    GmilError,
-    MissingFileError,
-)
+from gmil.datasets import make_bags, read, write
+from gmil.errors import BagValidationError, FileAccessError, FormatError, GmilError, MissingFileError
+from gmil.io import reading
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".npz", ".data", ".arff", ".mat")
 TABLE = {"bag": ["a", "b"], "label": [1, 0], "f": [1.0, 2.0]}

@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 import scipy.io
 
-from gmil import guard
 from gmil.datasets import read
-from gmil.errors import (
-    BagValidationError,
-    FormatError,
-)
+from gmil.errors import BagValidationError, FormatError
+from gmil.safety import guard
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".npz", ".data", ".arff", ".mat")
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from gmil import Bags
 from gmil.datasets import read, scan, write
-from gmil.datasets.formats.mat import read_variables
 from gmil.errors import FormatError
+from gmil.io.formats.mat import read_variables
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,14 +7,11 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from gmil import Bags, files, temporaries
+from gmil import Bags
 from gmil.datasets import write
-from gmil.errors import (
-    BagValidationError,
-    FileAccessError,
-    FormatError,
-    MissingFileError,
-)
+from gmil.errors import BagValidationError, FileAccessError, FormatError, MissingFileError
+from gmil.safety import atomic as files
+from gmil.safety import temporaries
 
 SUFFIXES = (".parquet", ".csv", ".tsv", ".npz", ".data", ".arff", ".mat")
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from gmil import GMIL, Bags, make_bags
-from gmil.experiments import figure7, measure, parse_spec, run, table1, table2
-from gmil.experiments.output import write_json
+from gmil.paper import measure, parse_spec, run
+from gmil.paper.figures import figure7
+from gmil.paper.runs.output import write_json
+from gmil.paper.tables import table1, table2
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"'&| `*_"
 SPEC = {

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import gmil
 from gmil.cli.main import main
-from gmil.experiments import comparison
+from gmil.paper import comparison
 
 
 def call(*arguments):
@@ -269,7 +269,7 @@ def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):
 
 def test_paper_all_goes_on_after_a_failure_and_ends_with_one(small_paper, tmp_path, monkeypatch):
     from gmil.cli.paper import paper
-    from gmil.experiments import jobs
+    from gmil.paper.runs import jobs
 
     monkeypatch.delitem(paper.commands, "figure7")  # two are enough to see that it goes on
     monkeypatch.setattr(jobs, "paper_params", lambda _entry, _dataset: {"n_clusters": 10_000})

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.browser import NARROW, WIDE, overflow
 
-from gmil.experiments.published import published
+from gmil.paper.tables.published import published
 from gmil.reporting import measured_plots
 from gmil.reporting.runs import run_report
 from gmil.reporting.summary import TimedFigure, TimedLine, TimedPoint

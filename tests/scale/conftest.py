@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gmil
-from gmil import tables
+from gmil.bags import tables
 
 KINDS = ("parquet", "wide", "files", "npy", "npz", "parquet-bags", "array")
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 import gmil
-from gmil import parquet_files
+from gmil.bags import parquet_files
 from gmil.cli.main import main
 from gmil.datasets import make_med11
 from gmil.errors import FileAccessError

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import gmil
-from gmil.classifiers.bag_tables import Clustering, measure_bags, summarize_columns
-from gmil.classifiers.space import fitted_scaling
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
+from gmil.greedy.bag_tables import Clustering, measure_bags, summarize_columns
+from gmil.transform.space import fitted_scaling
 
 ATTRIBUTES = ("positive_counts_", "negative_counts_", "positive_bins_", "negative_bins_")
 # Distances to centres are taken around the mean of other centres than in memory, and round otherwise.

@@ -55,7 +55,7 @@ def test_features_that_are_far_from_zero_lose_no_digits(make_labelled, dtype):
 
 def test_without_a_sample_size_streamed_bags_are_thinned_to_one(stored, monkeypatch):
     bags, lazy, y = stored
-    monkeypatch.setattr("gmil.classifiers.weighted.streaming.SAMPLE_SIZE", 200)
+    monkeypatch.setattr("gmil.weighted.streaming.SAMPLE_SIZE", 200)
     assert bags.n_instances > 200
     streamed = gmil.WeightedGMIL(random_state=0).fit(lazy, y).decision_function(bags)
     same = gmil.WeightedGMIL(sample_size=200, random_state=0).fit(bags, y).decision_function(bags)
@@ -80,7 +80,7 @@ def test_features_that_are_constant_in_every_bag_do_not_part_streamed_from_memor
 
 def test_where_the_sample_speaks_for_no_view_every_bag_has_the_share_of_its_class(make_labelled, monkeypatch):
     bags, _ = make_labelled(n_bags=40)
-    monkeypatch.setattr("gmil.classifiers.weighted.fitting.stack", lambda left_out, *_: np.zeros(left_out.shape[1]))
+    monkeypatch.setattr("gmil.weighted.fitting.stack", lambda left_out, *_: np.zeros(left_out.shape[1]))
     model = gmil.WeightedGMIL(sample_size=100, random_state=0).fit(bags, np.arange(40) % 4 == 0)
     assert model.views_ == []
     np.testing.assert_allclose(model.predict_proba(bags)[:, 1], 0.25, atol=0.03)

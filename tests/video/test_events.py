@@ -435,7 +435,7 @@ def test_a_video_without_a_vocabulary_is_told(folder, tmp_path):
     ],
 )
 def test_detectors_that_lie_are_neither_saved_nor_loaded(change, message, tmp_path, monkeypatch):
-    from gmil import persistence
+    from gmil.io import model_files
 
     rng = np.random.default_rng(0)
     y = np.column_stack([np.arange(12) % 2, np.arange(12) % 3 == 0]).astype(int)
@@ -444,7 +444,7 @@ def test_detectors_that_lie_are_neither_saved_nor_loaded(change, message, tmp_pa
     path = tmp_path / "events.gmil"
     with pytest.raises(gmil.ModelFileError, match=message):
         model.save(path)
-    monkeypatch.setattr(persistence.Record, "check", lambda *_: None)
+    monkeypatch.setattr(model_files.Record, "check", lambda *_: None)
     model.save(path)
     monkeypatch.undo()
     with pytest.raises(gmil.ModelFileError, match=message):

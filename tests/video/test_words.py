@@ -12,7 +12,7 @@ from tests.video.conftest import encode, moving_frames
 
 from gmil.engine import resolve
 from gmil.errors import ModelFileError, VideoError
-from gmil.persistence.schema import Plain
+from gmil.io.model_files.schema import Plain
 from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, learn_vocabulary
 from gmil.video.decoding import Frame
 from gmil.video.histograms import frame_histograms
@@ -103,13 +103,14 @@ def test_a_model_is_no_vocabulary(tmp_path):
 
 
 def test_a_vocabulary_is_no_model_and_a_damaged_one_is_said(vocabulary, tmp_path):
-    from gmil import load, persistence
+    from gmil import load
+    from gmil.io import model_files
 
     vocabulary.save(tmp_path / "words")
     with pytest.raises(ModelFileError, match="holds a video vocabulary, and not one model"):
         load(tmp_path / "words")
     words = {"words": SAVED_VOCABULARY["words"]}
-    persistence.save_parts({"kind": "video vocabulary", "words": vocabulary.words}, tmp_path / "half", words)
+    model_files.save_parts({"kind": "video vocabulary", "words": vocabulary.words}, tmp_path / "half", words)
     with pytest.raises(ModelFileError, match=r"half is damaged: .*'spread'"):
         Vocabulary.load(tmp_path / "half")
 
@@ -124,10 +125,10 @@ def test_a_vocabulary_is_no_model_and_a_damaged_one_is_said(vocabulary, tmp_path
     ],
 )
 def test_a_vocabulary_that_lies_is_refused(vocabulary, tmp_path, changes, message):
-    from gmil import persistence
+    from gmil.io import model_files
 
     parts = {"kind": "video vocabulary", **vocabulary.as_parts(), **changes}
-    persistence.save_parts(parts, tmp_path / "words", dict.fromkeys(SAVED_VOCABULARY, Plain(object)))
+    model_files.save_parts(parts, tmp_path / "words", dict.fromkeys(SAVED_VOCABULARY, Plain(object)))
     with pytest.raises(ModelFileError, match=message):
         Vocabulary.load(tmp_path / "words")
 

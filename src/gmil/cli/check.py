@@ -6,9 +6,9 @@ import json
 
 import click
 
+from gmil.checks import check_data
 from gmil.cli.console import announced, clear_errors, print_table
 from gmil.cli.inputs import data_options, group_option, read_data, require_labels
-from gmil.experiments.trust import check_data
 
 
 @click.command()

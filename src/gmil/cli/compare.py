@@ -22,11 +22,11 @@ from gmil.cli.inputs import (
     require_labels,
 )
 from gmil.cli.report import save_all
-from gmil.experiments import comparison, run
-from gmil.experiments.output import write_csv, write_json
+from gmil.paper import comparison, run
+from gmil.paper.runs.output import write_csv, write_json
 
 if TYPE_CHECKING:
-    from gmil.experiments import Results
+    from gmil.paper import Results
 
 _QUICK_FOLDS, _QUICK_REPEATS = 5, 1
 
@@ -107,8 +107,8 @@ def compare(
 
 
 def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> dict[str, Any]:
+    from gmil.checks import check_data
     from gmil.datasets.fingerprint import data_fingerprint
-    from gmil.experiments.trust import check_data
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups
     methods, notes = comparison.choose_methods(bags, y, wanted.methods, quick=wanted.quick)

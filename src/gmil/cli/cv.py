@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.classifiers import GMIL
 from gmil.cli.console import Progress, StreamProgress, clear_errors, print_table, say
 from gmil.cli.inputs import (
     LabelledBags,
@@ -23,14 +22,15 @@ from gmil.cli.inputs import (
     require_labels,
     stream_options,
 )
-from gmil.experiments import published_accuracy
-from gmil.model_selection import cross_validate
+from gmil.greedy import GMIL
+from gmil.model_selection.crossval import cross_validate
+from gmil.paper import published_accuracy
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
-    from gmil.cv_result import CVResult
+    from gmil.model_selection.result import CVResult
 
 
 @click.command()

@@ -12,7 +12,7 @@ from gmil import datasets
 from gmil.cli.console import Progress, clear_errors, print_table, say
 from gmil.cli.inputs import LabelledBags, data_options, read_data
 from gmil.errors import listed
-from gmil.files import refuse_target
+from gmil.safety.atomic import refuse_target
 
 
 @click.group()

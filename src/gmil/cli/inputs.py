@@ -15,7 +15,7 @@ from gmil import datasets
 from gmil.base import methods
 from gmil.cli.console import in_options, say
 from gmil.errors import BagValidationError, GmilError, LabelError, listed
-from gmil.experiments.data import groups_of
+from gmil.paper.runs.data import groups_of
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
 from gmil.scale.folder import FolderSource

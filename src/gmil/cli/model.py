@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from gmil import persistence
+from gmil.bags.parquet_files import write_parquet
 from gmil.cli.console import StreamProgress, announced, clear_errors, say
 from gmil.cli.inputs import (
     choose_method,
@@ -26,10 +26,10 @@ from gmil.cli.inputs import (
     stream_options,
 )
 from gmil.errors import BagValidationError
-from gmil.files import refuse_target, replacing
-from gmil.fold_by_fold import positive_class
-from gmil.folds import fit_with_groups
-from gmil.parquet_files import write_parquet
+from gmil.io import model_files
+from gmil.model_selection.fold_by_fold import positive_class
+from gmil.model_selection.folds import fit_with_groups
+from gmil.safety.atomic import refuse_target, replacing
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def fit(
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
         with announced(f"Fitting {chosen} on {size}"), reading(labelled) as bags:
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
-        persistence.save(estimator, output)
+        model_files.save(estimator, output)
         say(f"{output}: {chosen} fitted on {size}.")
 
 
@@ -107,7 +107,7 @@ def predict(
     """
     with clear_errors(), cluster(dask) as client:
         _check_output(output, model, data)
-        estimator = persistence.load(model)
+        estimator = model_files.load(model)
         found = read_data(data, bag, label, features, stream=stream or bool(dask) or None, needs_labels=False)
         with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)

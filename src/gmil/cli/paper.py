@@ -12,12 +12,12 @@ from joblib import cpu_count
 
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.errors import SpecificationError
-from gmil.experiments import load_spec, measure, run
+from gmil.paper import load_spec, measure, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gmil.experiments import Spec
+    from gmil.paper import Spec
 
 _ROUNDS, _QUICK_ROUNDS = 5, 3
 """How often figure 7 measures a time; its repeats are seeds, of which a time needs fewer."""
@@ -64,8 +64,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @_options
 def table1(**options: Any) -> None:
     """Accuracy on five data sets: paper setting, tuned, published."""
-    from gmil.experiments import table1 as table
-    from gmil.experiments.plot_tables import draw_table1
+    from gmil.paper.figures.plot_tables import draw_table1
+    from gmil.paper.tables import table1 as table
 
     with clear_errors():
         asked = _request("table1", options)
@@ -79,8 +79,8 @@ def table1(**options: Any) -> None:
 @_options
 def table2(**options: Any) -> None:
     """Seconds of a whole 10-fold, all methods in one go."""
-    from gmil.experiments import table2 as table
-    from gmil.experiments.plot_tables import draw_table2
+    from gmil.paper.figures.plot_tables import draw_table2
+    from gmil.paper.tables import table2 as table
 
     with clear_errors():
         asked = _request("table2", options)
@@ -96,8 +96,8 @@ def table2(**options: Any) -> None:
 @_options
 def figure7(**options: Any) -> None:
     """Accuracy over K, q and p on Musk2, the cost of the sample, time over K."""
-    from gmil.experiments import figure7 as figure
-    from gmil.experiments.plot_figure7 import draw_figure7
+    from gmil.paper.figures import figure7 as figure
+    from gmil.paper.figures.plot_figure7 import draw_figure7
 
     with clear_errors():
         asked = _request("figure7", options)
@@ -138,7 +138,7 @@ def _measure(asked: Request) -> Any:
 def _write(
     asked: Request, summary: dict[str, Any], rows: list[dict[str, Any]], draw: Callable[..., list[Path]]
 ) -> None:
-    from gmil.experiments.output import write_csv, write_json
+    from gmil.paper.runs.output import write_csv, write_json
 
     stem = asked.output / f"{asked.spec.name}{'-quick' if asked.spec.is_quick else ''}"
     write_json(summary, f"{stem}.json")

@@ -11,9 +11,9 @@ import click
 from gmil.cli.console import FAILED, clear_errors, say
 from gmil.cli.paper import paper, table1
 from gmil.errors import DatasetError
-from gmil.experiments import load_spec, spec_names
-from gmil.experiments.events import UCF, load_videos
-from gmil.experiments.events import methods as methods_of_videos
+from gmil.paper import load_spec, spec_names
+from gmil.paper.events import UCF, load_videos
+from gmil.paper.events import methods as methods_of_videos
 
 _OF_VIDEOS = ("table3", "figure9")
 _QUICK_MINUTES = 1.0

@@ -9,12 +9,12 @@ import click
 
 from gmil.cli.console import clear_errors, print_table, say
 from gmil.errors import BagValidationError, DatasetError
-from gmil.experiments.events import UCF, load_videos, methods
+from gmil.paper.events import UCF, load_videos, methods
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gmil.experiments.events import Videos
+    from gmil.paper.events import Videos
 
 _OUTPUT = click.option(
     "--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where decisions and results go."
@@ -30,8 +30,8 @@ _MED11 = click.option("--med11", metavar="PATH", help="Data that gmil data make 
 @_OUTPUT
 def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, output: str) -> None:
     """Events in videos, one against all others: UCF-Crime, and generated videos of the size of MED11."""
-    from gmil.experiments import table3 as table
-    from gmil.experiments.plot_events import draw_table3
+    from gmil.paper.figures.plot_events import draw_table3
+    from gmil.paper.tables import table3 as table
 
     with clear_errors():
         only = None if chosen is None else _known_methods(chosen)
@@ -48,8 +48,8 @@ def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, outpu
 @_OUTPUT
 def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
     """Seconds over the number of bags, GMIL and MI-SVM, up to what ends in the time given."""
-    from gmil.experiments import figure9 as figure
-    from gmil.experiments.plot_events import draw_figure9
+    from gmil.paper.figures import figure9 as figure
+    from gmil.paper.figures.plot_events import draw_figure9
 
     with clear_errors():
         if minutes <= 0:
@@ -88,7 +88,7 @@ def _videos(med11: str | None) -> list[Videos]:
 
 
 def _write(summary: dict[str, Any], rows: list[dict[str, Any]], output: str, draw: Callable[..., list[Path]]) -> None:
-    from gmil.experiments.output import write_csv, write_json
+    from gmil.paper.runs.output import write_csv, write_json
 
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)

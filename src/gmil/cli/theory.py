@@ -19,9 +19,9 @@ _QUICK_SEEDS = 5
 @click.option("--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where results go.")
 def theory(quick: bool, seeds: int, output: str) -> None:
     """Theorem 1, the lemmas, and where equations and Diverse Density have their maximum."""
-    from gmil.experiments.output import write_csv, write_json
-    from gmil.experiments.theory.plot import draw_theory
-    from gmil.experiments.theory.study import flat_rows, run_study
+    from gmil.paper.runs.output import write_csv, write_json
+    from gmil.paper.theory.plot import draw_theory
+    from gmil.paper.theory.study import flat_rows, run_study
 
     with clear_errors():
         if seeds < 1:
@@ -69,7 +69,7 @@ def condition_table(summary: dict[str, Any]) -> tuple[list[str], list[list[str]]
 
 def measure_table(found: list[dict[str, Any]], candidates: str, measure: str) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: one row a setting, one column a rule."""
-    from gmil.experiments.theory.agreement import RULES
+    from gmil.paper.theory.agreement import RULES
 
     here = [row for row in found if row["candidates"] == candidates]
     rules = [rule for rule in RULES if any(row["rule"] == rule for row in here)]

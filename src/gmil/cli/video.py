@@ -13,7 +13,7 @@ import click
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, parse_setting, seeded
 from gmil.errors import VideoError
-from gmil.files import refuse_target
+from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable

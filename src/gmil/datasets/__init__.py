@@ -14,10 +14,10 @@ from gmil.datasets.loaders import (
     load_musk2,
 )
 from gmil.datasets.med11 import make_med11
-from gmil.datasets.reading import read, write
 from gmil.datasets.registry import dataset_names, describe
-from gmil.datasets.scanning import scan
 from gmil.datasets.synthetic import make_bags
+from gmil.io.reading import read, write
+from gmil.io.scanning import scan
 
 __all__ = [
     "data_home",

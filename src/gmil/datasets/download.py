@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.datasets.transfer import open_address
 from gmil.errors import DatasetError
-from gmil.files import is_disk_error, replacing
+from gmil.safety.atomic import is_disk_error, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

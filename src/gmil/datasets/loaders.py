@@ -10,14 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch
 
-from gmil.bag_files import read_arrays
 from gmil.bags import Bags
+from gmil.bags.bag_files import read_arrays
 from gmil.datasets import download
 from gmil.datasets.download import DATA_HOME
 from gmil.datasets.fingerprint import data_fingerprint
-from gmil.datasets.formats import mat, npz
 from gmil.datasets.registry import DatasetInfo, describe
 from gmil.errors import DatasetError
+from gmil.io.formats import mat, npz
 
 if TYPE_CHECKING:
     import os

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gmil import tables
+from gmil.bags import tables
+from gmil.bags.parquet_files import parquet_writer
 from gmil.errors import FileAccessError, MissingFileError
-from gmil.files import clear_disk_errors
-from gmil.parquet_files import parquet_writer
+from gmil.safety.atomic import clear_disk_errors
 
 if TYPE_CHECKING:
     import os

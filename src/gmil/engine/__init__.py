@@ -17,14 +17,7 @@ from gmil.engine.backends import (
     why_not,
 )
 from gmil.engine.distances import closeness, column_sizes, distances, sq_differences
-from gmil.engine.kmeans import (
-    GramResult,
-    KMeansResult,
-    gram_kmeans,
-    gram_matrix,
-    kmeans,
-    kmeans_subsets,
-)
+from gmil.engine.kmeans import GramResult, KMeansResult, gram_kmeans, gram_matrix, kmeans, kmeans_subsets
 from gmil.engine.threads import n_threads, one_blas_thread
 
 __all__ = [

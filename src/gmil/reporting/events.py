@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.experiments.plotting import dataset_title
+from gmil.paper.figures.plotting import dataset_title
 from gmil.reporting.summary import Cell, Table, TimedFigure, TimedLine, TimedPoint
 from gmil.reporting.svg import seconds_text
 from gmil.reporting.tables import NOTHING, percent, ratio_text

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.classifiers.voted import CodebookClassifier
-from gmil.classifiers.weighted import WeightedGMIL
 from gmil.errors import GmilError
+from gmil.greedy.voted import CodebookClassifier
 from gmil.reporting.summary import BagView, Explorer
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from gmil.bags import Bags

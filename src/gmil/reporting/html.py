@@ -7,8 +7,8 @@ from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gmil.experiments.fingerprints import package_version
-from gmil.experiments.output import finite
+from gmil.paper.runs.fingerprints import package_version
+from gmil.paper.runs.output import finite
 from gmil.reporting import measured_plots, model_plots
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil import codebook
-from gmil.classifiers.weighted import WeightedGMIL
+from gmil.greedy import codebook
 from gmil.reporting.explorer import explore
 from gmil.reporting.judging import judge, unwrap
 from gmil.reporting.places import map_instances, space_of
 from gmil.reporting.summary import Bin, ModelLook, ViewWeight
 from gmil.validation import check_bags
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from gmil.reporting.judging import Judged

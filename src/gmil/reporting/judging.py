@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.errors import BagValidationError
-from gmil.fold_by_fold import positive_class
+from gmil.model_selection.fold_by_fold import positive_class
 
 if TYPE_CHECKING:
     from gmil.bags import Bags

@@ -43,7 +43,7 @@ def report(model: Any, bags: Any, y: Any = None, *, label: Any = None, title: st
     >>> gmil.report(model, bags[:10], y[:10]).summary.looks[0].bins[0].in_positive
     True
     """
-    from gmil.experiments.environment import versions
+    from gmil.paper.runs.environment import versions
     from gmil.reporting.inside import look_inside
 
     look, judged = look_inside(model, bags, y, label=label)

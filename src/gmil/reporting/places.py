@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from gmil.classifiers.voted import CodebookClassifier
-from gmil.classifiers.weighted import WeightedGMIL
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
+from gmil.greedy.voted import CodebookClassifier
 from gmil.reporting.summary import InstanceMap
-from gmil.scaling import apply_scaling, fit_scaling
+from gmil.transform.scaling import apply_scaling, fit_scaling
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gmil.errors import FileAccessError
-from gmil.experiments.output import finite
-from gmil.files import replacing
+from gmil.paper.runs.output import finite
+from gmil.safety.atomic import replacing
 
 if TYPE_CHECKING:
     import os

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import datasets
-from gmil.classifiers import GMIL, WeightedGMIL
 from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import GmilError, SpecificationError
-from gmil.experiments.data import groups_of
-from gmil.experiments.plotting import dataset_title
-from gmil.folds import fit_with_groups
+from gmil.greedy import GMIL
+from gmil.model_selection.folds import fit_with_groups
+from gmil.paper.figures.plotting import dataset_title
+from gmil.paper.runs.data import groups_of
 from gmil.reporting.inside import look_inside
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from gmil.bags import Bags

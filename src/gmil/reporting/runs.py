@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmil.checks.findings import warnings_among
 from gmil.errors import MissingFileError
-from gmil.experiments.trust.findings import warnings_among
 from gmil.reporting import events, tables
 from gmil.reporting.result import Report
 from gmil.reporting.run_looks import looks_of_run

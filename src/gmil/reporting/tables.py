@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.experiments.plotting import dataset_title
-from gmil.experiments.table1 import COLUMN_TITLES
+from gmil.paper.figures.plotting import dataset_title
+from gmil.paper.tables.table1 import COLUMN_TITLES
 from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Cell, Curve, CurvePoint, Table
 from gmil.reporting.svg import seconds_text
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gmil.checks.findings import warnings_among
 from gmil.errors import listed
-from gmil.experiments.plotting import dataset_title
-from gmil.experiments.published import best_published
-from gmil.experiments.trust.findings import warnings_among
+from gmil.paper.figures.plotting import dataset_title
+from gmil.paper.tables.published import best_published
 from gmil.reporting.svg import seconds_text
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.bag_files import Wanted, bag_file_header, checked_columns, read_bag_file
-from gmil.parquet_files import read_schema
+from gmil.bags.bag_files import Wanted, bag_file_header, checked_columns, read_bag_file
+from gmil.bags.parquet_files import read_schema
 from gmil.scale.parquet import missing_part, other_width, scan_file
 from gmil.scale.passes import float_type
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from gmil import bag_parts
-from gmil.bags import bags_drawn
+from gmil.bags import parts as bag_parts
+from gmil.bags.bags import bags_drawn
+from gmil.bags.finite import are_usable
+from gmil.bags.tables import unmasked
 from gmil.engine.threads import n_threads
-from gmil.finite import are_usable
 from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
 from gmil.scale.resident import TensorSource, is_tensor
-from gmil.tables import unmasked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

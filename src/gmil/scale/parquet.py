@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil import tables
+from gmil.bags import tables
+from gmil.bags.parquet_files import open_parquet, parquet_header, read_columns, read_schema, reading_parquet
+from gmil.bags.roles import Roles, named_features
 from gmil.errors import BagValidationError, FormatError, MissingFileError
-from gmil.parquet_files import open_parquet, parquet_header, read_columns, read_schema, reading_parquet
-from gmil.roles import Roles, named_features
 from gmil.scale.passes import float_type
 
 if TYPE_CHECKING:

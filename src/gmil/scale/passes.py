@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from gmil.bags import Bags, bags_drawn
+from gmil.bags.bags import Bags, bags_drawn
+from gmil.bags.finite import refuse_non_finite
 from gmil.errors import BagValidationError, FormatError
-from gmil.finite import refuse_non_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

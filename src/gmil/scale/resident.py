@@ -6,8 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gmil.bags.finite import largest_value
 from gmil.errors import BagValidationError
-from gmil.finite import largest_value
 from gmil.scale.passes import part_edges
 
 if TYPE_CHECKING:

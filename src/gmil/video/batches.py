@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from joblib import Parallel, delayed
 
 from gmil.errors import VideoError
-from gmil.processes import bound
+from gmil.safety.processes import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

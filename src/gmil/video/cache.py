@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gmil.bags.parquet_files import parquet_writer
+from gmil.bags.tables import to_list_table
 from gmil.engine import resolve
 from gmil.errors import VideoError
-from gmil.files import replacing
-from gmil.parquet_files import parquet_writer
-from gmil.tables import to_list_table
+from gmil.safety.atomic import replacing
 from gmil.video.decoding import read_frames
 from gmil.video.histograms import frame_histograms
 from gmil.video.hog3d import hog3d

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from gmil.classifiers import WeightedGMIL
-from gmil.cv_result import CVResult
 from gmil.errors import VideoError, listed
-from gmil.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers
+from gmil.model_selection.result import CVResult
 from gmil.video.batches import for_each_video, progress_of
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.events import STRETCH, EventDetectors
@@ -24,6 +23,7 @@ from gmil.video.indexing import cache_path, index_of, vocabulary_of
 from gmil.video.looks import count_topics
 from gmil.video.timeline import overlap
 from gmil.video.vocabulary import learn_vocabulary
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     import os

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, logit
 
-from gmil import persistence
-from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
-from gmil.persistence.probing import is_choosy, probe_decisions
-from gmil.persistence.schema import Choice, Items, Number, OrNone, Record
+from gmil.io import model_files
+from gmil.io.model_files.probing import is_choosy, probe_decisions
+from gmil.io.model_files.schema import Choice, Items, Number, OrNone, Record
 from gmil.video.features import times_of
 from gmil.video.looks import SAVED_LOOK, SAVED_WEIGHTS, Look, LookWeights, count_topics, fit_looks, weigh_looks
 from gmil.video.timeline import Segment, segments, stretch_scores
 from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     import os
@@ -220,7 +220,7 @@ class EventDetectors:
             "stretch": self.stretch,
             "weights": self.weights._asdict(),
         }
-        persistence.save_parts(parts, path, SAVED_DETECTORS)
+        model_files.save_parts(parts, path, SAVED_DETECTORS)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> EventDetectors:
@@ -230,8 +230,8 @@ class EventDetectors:
         ----------
         path : path
         """
-        parts = persistence.load_parts(path, KIND, SAVED_DETECTORS)
-        with persistence.clear_damage(path):
+        parts = model_files.load_parts(path, KIND, SAVED_DETECTORS)
+        with model_files.clear_damage(path):
             words = parts["vocabulary"]
             found = cls(
                 parts["events"],
@@ -250,7 +250,7 @@ class EventDetectors:
         raised = probe_decisions(self.decide, int(n_features), len(self.events))
         if raised and not any(is_choosy(model) for look in self.looks for model in look.models):
             msg = f"its detectors cannot decide ({raised})"
-            raise persistence.DamageError(msg)
+            raise model_files.DamageError(msg)
 
 
 def _rarity(y: Integers) -> Floats:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil import tables
-from gmil.bag_files import list_bag_files, read_arrays
-from gmil.bags import Bags
+from gmil.bags import Bags, tables
+from gmil.bags.bag_files import list_bag_files, read_arrays
+from gmil.bags.parquet_files import read_parquet, read_schema
+from gmil.bags.roles import roles_of
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError, GmilError
-from gmil.guard import refuse_pipe
-from gmil.parquet_files import read_parquet, read_schema
-from gmil.roles import roles_of
+from gmil.safety.guard import refuse_pipe
 
 if TYPE_CHECKING:
     import os

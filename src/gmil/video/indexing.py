@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmil.bags.parquet_files import open_parquet, parquet_writer
 from gmil.errors import FormatError, ModelFileError, VideoError
-from gmil.files import replacing
-from gmil.parquet_files import open_parquet, parquet_writer
+from gmil.safety.atomic import replacing
 from gmil.video.batches import for_each_video, named_videos, progress_of
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.settings import IndexSettings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.datasets.formats.delimited import delimiter_in
 from gmil.errors import FormatError, MissingFileError, VideoError, listed
-from gmil.guard import not_utf8, refuse_pipe
+from gmil.io.formats.delimited import delimiter_in
+from gmil.safety.guard import not_utf8, refuse_pipe
 
 if TYPE_CHECKING:
     import os

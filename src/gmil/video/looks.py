@@ -11,10 +11,10 @@ from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
-from gmil.classifiers import WeightedGMIL
 from gmil.errors import VideoError
-from gmil.persistence.schema import Array, Fitted, Items, OrNone, Record
+from gmil.io.model_files.schema import Array, Fitted, Items, OrNone, Record
 from gmil.video.topics import SAVED_TOPICS, TOPICS, Topics, learn_topics
+from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

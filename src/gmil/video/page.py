@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from gmil.files import replacing
+from gmil.safety.atomic import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

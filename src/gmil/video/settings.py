@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from gmil.errors import VideoError
-from gmil.persistence.schema import Choice, Count, Flag, Number, OrNone, Record
+from gmil.io.model_files.schema import Choice, Count, Flag, Number, OrNone, Record
 from gmil.video.decoding import LONGEST_SIDE, RATE
 from gmil.video.hog3d import Hog3DSettings
 

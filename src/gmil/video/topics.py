@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
 from gmil.errors import VideoError
-from gmil.persistence.schema import Array, Record
+from gmil.io.model_files.schema import Array, Record
 
 if TYPE_CHECKING:
     from gmil.bags import Bags

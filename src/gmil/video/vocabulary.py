@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil import persistence
 from gmil.engine import kmeans, resolve
 from gmil.errors import ModelFileError, VideoError
-from gmil.persistence.schema import Array, Number
+from gmil.io import model_files
+from gmil.io.model_files.schema import Array, Number
 from gmil.video.settings import SAVED_SETTINGS, IndexSettings, short_digest
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Vocabulary:
         ----------
         path : path
         """
-        persistence.save_parts({"kind": KIND, **self.as_parts()}, path, SAVED_VOCABULARY)
+        model_files.save_parts({"kind": KIND, **self.as_parts()}, path, SAVED_VOCABULARY)
 
     def as_parts(self) -> dict[str, object]:
         """Return plain data, from which `from_parts` makes the same vocabulary."""
@@ -102,8 +102,8 @@ class Vocabulary:
         ----------
         path : path
         """
-        with persistence.clear_damage(path):
-            return cls.from_parts(persistence.load_parts(path, KIND, SAVED_VOCABULARY))
+        with model_files.clear_damage(path):
+            return cls.from_parts(model_files.load_parts(path, KIND, SAVED_VOCABULARY))
 
 
 def learn_vocabulary(samples: Sequence[Floats], settings: IndexSettings, *, n_jobs: int | None = None) -> Vocabulary:

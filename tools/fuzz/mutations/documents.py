@@ -10,7 +10,7 @@ from tools.fuzz.mutations.hostile import CLASSES, HEX_FLOATS, PATHS
 from tools.fuzz.mutations.safetensors_files import Tensor
 from tools.fuzz.mutations.trees import pick, places
 
-from gmil.persistence import registered_classes
+from gmil.io.model_files import registered_classes
 
 if TYPE_CHECKING:
     from numpy.random import Generator

@@ -14,7 +14,7 @@ from tools.fuzz.mutations.safetensors_files import Tensor, joined, pack, parse, 
 from tools.fuzz.mutations.tensors import TENSORS
 from tools.fuzz.mutations.trees import TREES, pick, to_text
 
-from gmil import persistence
+from gmil.io import model_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ class ModelFile:
 
 def sign(tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     """Write the checksum of what is there now, where this gmil has one and the file had one."""
-    checksum = getattr(persistence, "checksum", None)
+    checksum = getattr(model_files, "checksum", None)
     if checksum is not None and _CHECKSUM in metadata:
         arrays = {name: tensor.array() for name, tensor in tensors.items()}
         metadata[_CHECKSUM] = checksum(metadata[_DOCUMENT], arrays)

@@ -1,0 +1,274 @@
+"""What every column of a table is: the bag, the label, features, information about instances, or nothing.
+
+Every door from a table to bags asks here, so that one table gives the same bags whatever way it comes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gmil.bags import tables
+from gmil.errors import BagValidationError, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Floats
+
+BAG_NAMES = ("bag", "bag_id", "bag_ids", "bagid", "bag_name", "bag_index", "molecule_name")
+LABEL_NAMES = ("label", "labels", "bag_label", "y", "class", "target")
+
+
+class Roles(NamedTuple):
+    """The columns of a table by what they are; columns that are none of these are left out."""
+
+    bag: str | None
+    label: str | None
+    features: str | tuple[str, ...]
+    """One list column, or columns of numbers."""
+    info: tuple[str, ...]
+
+    @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The columns that hold features."""
+        return (self.features,) if isinstance(self.features, str) else self.features
+
+
+def roles_of(
+    schema: pa.Schema,
+    *,
+    bag: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    info: str | Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    keeps_labels: bool = True,
+    needs_bag: bool = True,
+) -> Roles:
+    """Return the roles of columns: those named, and for others those that their names and types suggest.
+
+    ``keeps_labels`` says whether the caller returns labels; one that does not warns about a label left out.
+    ``needs_bag`` is False for a table that is one bag.
+    """
+    info, drop = _as_names(info), _as_names(drop)
+    for role, given in (("info", info), ("drop", drop)):
+        for name in given:
+            choose(schema.names, name, (), role)
+    bag_name, label_name = choose_roles(schema.names, bag, label, features, [*info, *drop], needs_bag=needs_bag)
+    _refuse_nested(schema, bag_name, "bag")
+    _refuse_nested(schema, label_name, "label")
+    reserved = {bag_name, label_name, *info, *drop}
+    if features is not None:
+        chosen = named_features(schema, features)
+    else:
+        chosen = _default_features(schema, reserved)
+        silent = label_name if label is None and not keeps_labels else None
+        _warn_about_labels(schema, chosen, reserved - {silent})
+    return Roles(bag_name, label_name, chosen, _carried(schema, chosen, {bag_name, label_name, *drop}, info))
+
+
+def _refuse_nested(schema: pa.Schema, name: str | None, role: str) -> None:
+    if name is not None and tables.is_nested(schema.field(name).type):
+        msg = (
+            f"The {role} column {name!r} must hold one number or text a row, got {schema.field(name).type}. "
+            f"Name another with {role}=..."
+        )
+        raise BagValidationError(msg)
+
+
+class Rows(NamedTuple):
+    """The rows of a table, one an instance, in plain parts."""
+
+    matrix: Floats
+    ids: NDArray[Any]
+    labels: NDArray[Any] | None
+    feature_names: list[str] | None
+    info: pa.Table | None
+
+
+def rows_of(table: pa.Table, roles: Roles) -> Rows:
+    """Take a table apart by the roles of its columns."""
+    return Rows(
+        tables.feature_matrix(table, roles.features),
+        tables.id_values(table.column(roles.bag)),
+        None if roles.label is None else tables.values(table.column(roles.label)),
+        tables.feature_names(table.schema, roles.features),
+        table.select(list(roles.info)) if roles.info else None,
+    )
+
+
+def choose_roles(
+    names: Sequence[str],
+    bag: str | None,
+    label: str | None,
+    features: str | Sequence[str] | None,
+    others: Sequence[str],
+    *,
+    needs_bag: bool = True,
+) -> tuple[str | None, str | None]:
+    """Return the names of the bag column and of the label column, None where there is none."""
+    tables.refuse_equal_names(names)
+    named = {*others, *_as_names(features or ())}
+    taken = named | ({label} if label is not None else set())
+    bag_name = choose(names, bag, BAG_NAMES, "bag", taken=taken)
+    if needs_bag:
+        bag_name = require(bag_name, names, "bag")
+    return bag_name, choose(names, label, LABEL_NAMES, "label", taken=named | {bag_name or ""})
+
+
+def choose(
+    names: Sequence[str],
+    given: str | None,
+    known: Sequence[str],
+    role: str,
+    *,
+    taken: Collection[str] = (),
+    noun: str = "column",
+) -> str | None:
+    """Return the name that plays a role: the one given, else the only one that is known to play it.
+
+    ``known[0]`` goes before all others; two others are ambiguous. ``taken`` names play another role.
+    """
+    if given is not None:
+        if given not in names:
+            raise BagValidationError(_unknown(names, given, role, noun))
+        return given
+    free = [name for name in names if name not in taken]
+    if known[0] in free:
+        return known[0]
+    found = [name for name in free if name.casefold() in known]
+    if noun == "column":
+        found = [name for name in found if not is_coordinate(name, names)]
+    if len(found) > 1:
+        msg = (
+            f"The {role} {noun} is ambiguous: {' and '.join(map(repr, found))} could each be it. "
+            f"Name it with {role}=..."
+        )
+        raise BagValidationError(msg)
+    return found[0] if found else None
+
+
+def require(chosen: str | None, names: Sequence[str], role: str, noun: str = "column") -> str:
+    """Return a name that was found; one that was not is an error that lists the names there are."""
+    if chosen is None:
+        msg = f"No {role} {noun} was found; {_those_there(names, noun)}. Name it with {role}=..."
+        raise BagValidationError(msg)
+    return chosen
+
+
+def _unknown(names: Sequence[str], given: str, role: str, noun: str) -> str:
+    return f"The {role} {noun} {given!r} is not there; {_those_there(names, noun)}. Name another with {role}=..."
+
+
+def _those_there(names: Sequence[str], noun: str) -> str:
+    return f"the {noun}s are {listed([repr(name) for name in names], most=12)}"
+
+
+def is_coordinate(name: str, names: Sequence[str]) -> bool:
+    """Tell the y beside an x from the y that is a label."""
+    return name.casefold() == "y" and any(other.casefold() == "x" for other in names)
+
+
+def is_called_label(name: str, names: Sequence[str]) -> bool:
+    """Tell whether a column among others is called as labels are."""
+    return name.casefold() in LABEL_NAMES and not is_coordinate(name, names)
+
+
+def named_features(schema: pa.Schema, features: str | Sequence[str]) -> str | tuple[str, ...]:
+    """Return the features that someone named, one list column or columns of numbers; others are refused."""
+    if isinstance(features, str) and features in schema.names and tables.is_list(schema.field(features).type):
+        _refuse_lists_of_others(schema, features)
+        return features
+    names = tuple(_as_names(features))
+    for name in names:
+        choose(schema.names, name, (), "features")
+        kind = schema.field(name).type
+        if not tables.is_number(kind):
+            msg = f"The features column {name!r} must hold numbers, got {kind}. Leave it out with features=[...]."
+            raise BagValidationError(msg)
+    _refuse_none(names)
+    return names
+
+
+def _default_features(schema: pa.Schema, reserved: set[str | None]) -> str | tuple[str, ...]:
+    """Return the list column ``features`` where there is one, else every column of numbers that is nothing else.
+
+    The index that pandas or R wrote along is no feature: rows that are sorted by class would give the class away. Nor
+    is another label, nor another number of the bag.
+    """
+    if tables.FEATURES_COLUMN in schema.names and tables.is_list(schema.field(tables.FEATURES_COLUMN).type):
+        _refuse_lists_of_others(schema, tables.FEATURES_COLUMN)
+        return tables.FEATURES_COLUMN
+    names = tuple(
+        field.name
+        for field in schema
+        if field.name not in reserved
+        and tables.is_number(field.type)
+        and not tables.is_row_number(field.name)
+        and not is_called_label(field.name, schema.names)
+        and field.name.casefold() not in BAG_NAMES
+    )
+    _refuse_none(names)
+    return names
+
+
+def _refuse_lists_of_others(schema: pa.Schema, name: str) -> None:
+    kind = schema.field(name).type
+    if not tables.is_number(kind.value_type):
+        msg = f"The features column {name!r} must hold lists of numbers, got {kind}. Name others with features=[...]."
+        raise BagValidationError(msg)
+
+
+def _refuse_none(names: Sequence[str]) -> None:
+    if not names:
+        msg = (
+            "No features column was found: no number column is left beside the bag and the label. "
+            "Name them with features=[...]."
+        )
+        raise BagValidationError(msg)
+
+
+def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: set[str | None]) -> None:
+    """Say which columns would be features if they were not called as labels are."""
+    if isinstance(chosen, str):
+        return
+    left_out = [
+        repr(field.name)
+        for field in schema
+        if field.name not in named and is_called_label(field.name, schema.names) and tables.is_number(field.type)
+    ]
+    if left_out:
+        msg = (
+            f"A column of labels is no feature: {listed(left_out)} is left out. If it is the label, name it with "
+            "label=... If it is a feature, name it in features=[...]."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=4)
+
+
+def _carried(
+    schema: pa.Schema, chosen: str | tuple[str, ...], used: set[str | None], info: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the columns for ``instance_info``: those named, and those that cannot be features.
+
+    Beside a list column of features, every other column is information about the instance.
+    """
+    if isinstance(chosen, str):
+        return tuple(name for name in schema.names if name not in used | {chosen})
+    return tuple(
+        field.name
+        for field in schema
+        if field.name in info
+        or (
+            field.name not in used | set(chosen)
+            and (field.name.casefold() in BAG_NAMES or not tables.is_number(field.type))
+        )
+    )
+
+
+def _as_names(names: str | Sequence[str]) -> list[str]:
+    """Return a list of column names; one name alone is a list of one."""
+    return [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,127 @@
+"""`check_data`: everything that is looked at, and the verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.checks.findings import DataCheck, Finding
+from gmil.checks.repeats import repeat_findings
+from gmil.checks.signal import FOLDS, Signal, measure_signal, size_finding
+from gmil.checks.values import class_findings, value_findings
+from gmil.errors import BagValidationError
+from gmil.model_selection.folds import check_seed
+from gmil.validation import check_bag_labels, check_bags
+from gmil.weighted import WeightedGMIL
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.checks.findings import Level
+    from gmil.engine.arrays import Integers
+
+FEWEST_PERMUTATIONS = 19
+"""With fewer, no p-value could be 0.05 or less."""
+LEAKS = ("identical bags", "instances in several groups", "instances in several bags")
+"""Findings that, as warnings, put a good result in doubt."""
+
+
+def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 20, random_state: int = 0) -> DataCheck:
+    """Tell whether results on these bags can be trusted, before methods are compared on them.
+
+    It counts the bags of every class; looks for missing values, constant features and placeholders, for bags and
+    instances that occur twice; measures what the size of a bag alone tells; and cross-validates a small `WeightedGMIL`
+    on the labels, on shuffled labels, and on noise in place of the instances.
+
+    Parameters
+    ----------
+    bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
+    y : array of shape (n_bags,)
+        Labels of two or more classes.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) stay in one fold, and hand on their labels together when these are
+        shuffled.
+    n_permutations : int, default=20
+        How often the labels are shuffled; at least 19, because the smallest p-value is one over one more.
+    random_state : int, default=0
+        The seed of folds, shufflings and method.
+
+    Returns
+    -------
+    DataCheck
+        ``findings``, each with a level and a sentence, and a ``verdict`` in words: "no better than chance", "no better
+        than bag size", "better than chance and than bag size" (with a "but" where the data repeat themselves), or why
+        it could not be told. Better than bag size is what beats both a regression on the size and the same method on
+        noise in bags of these sizes.
+
+    Examples
+    --------
+    >>> import gmil
+    >>> bags, y = gmil.load_musk1(return_X_y=True)
+    >>> found = gmil.check_data(bags, y)
+    >>> found.verdict
+    'better than chance and than bag size'
+    >>> found["shuffled labels"].value < 0.05
+    True
+    """
+    if n_permutations < FEWEST_PERMUTATIONS:
+        msg = f"n_permutations must be at least {FEWEST_PERMUTATIONS} for a p-value of 0.05, got {n_permutations}."
+        raise BagValidationError(msg)
+    random_state = check_seed(random_state)
+    bags = check_bags(bags, allow_nan=True)
+    classes, labels = check_bag_labels(y, bags, WeightedGMIL())
+    group_numbers = _check_groups(groups, bags)
+    settings = {"n_permutations": n_permutations, "random_state": random_state}
+    too_few = _too_few(labels, group_numbers)
+    findings = [
+        *class_findings(classes, labels),
+        *value_findings(bags),
+        *repeat_findings(bags, labels, group_numbers),
+        _untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
+    ]
+    obstacle = _missing(findings) or too_few
+    if obstacle is not None:
+        return DataCheck(f"cannot be told: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
+    signal = measure_signal(bags, labels, group_numbers, **settings)
+    return DataCheck(_verdict(signal, findings), [*findings, *signal.findings])
+
+
+def _untested(name: str, obstacle: str, level: Level) -> Finding:
+    return Finding(name, level, None, f"Not tested: {obstacle}.")
+
+
+def _check_groups(groups: Any, bags: Bags) -> Integers | None:
+    if groups is None:
+        return None
+    found = np.unique(np.asarray(groups), return_inverse=True)[1]
+    if found.shape != (len(bags),):
+        msg = f"groups must name a group for each of the {len(bags)} bags, got shape {np.shape(groups)}."
+        raise BagValidationError(msg)
+    return found
+
+
+def _missing(findings: list[Finding]) -> str | None:
+    """Return that no method can learn from these values, or None."""
+    missing = next(finding for finding in findings if finding.name == "missing values")
+    return f"{missing.value:.0f} values are missing" if missing.value else None
+
+
+def _too_few(labels: Integers, groups: Integers | None) -> str | None:
+    """Return that a class has too few bags for the folds, or None."""
+    units = np.arange(len(labels)) if groups is None else groups
+    for label in np.unique(labels):
+        count = len(np.unique(units[labels == label]))
+        if count < FOLDS:
+            what = "bags" if groups is None else "groups"
+            return f"the smallest class is in {count} {what}, and {FOLDS} folds need {FOLDS}"
+    return None
+
+
+def _verdict(signal: Signal, findings: list[Finding]) -> str:
+    if not signal.above_chance:
+        return "no better than chance"
+    if not signal.above_bag_size:
+        return "no better than bag size"
+    verdict = "better than chance and than bag size"
+    leaks = [f.name for f in findings if f.level == "warning" and f.name in LEAKS]
+    return f"{verdict}, but doubtful: {' and '.join(leaks)}" if leaks else verdict

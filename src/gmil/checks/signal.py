@@ -1,0 +1,202 @@
+"""Is there anything to learn? A fast method on labels, on shuffled labels, and against the size of bags and noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from gmil.checks.controls import BagSize, noise_like
+from gmil.checks.findings import Finding
+from gmil.model_selection.folds import fold_numbers
+from gmil.weighted import WeightedGMIL
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.checks.findings import Level
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+FOLDS = 5
+LEVEL = 0.05
+"""Below this p-value something is taken to be there."""
+_PLAIN = 0.6
+"""From this AUC on, the size of a bag tells so much that results without it beside them mislead."""
+
+
+class Scored(NamedTuple):
+    """An area under the curve, and what every bag adds to its error."""
+
+    auc: float
+    influence: Floats  # (n_bags,)
+
+
+class Signal(NamedTuple):
+    """The findings, and what the verdict needs of them."""
+
+    findings: list[Finding]
+    above_chance: bool
+    above_bag_size: bool
+
+
+def size_finding(
+    bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
+) -> Finding:
+    """Say how well the number of instances alone tells the classes, and how well shuffled labels.
+
+    It is the control that methods are compared with, cross-validated: a relation that rises and falls counts.
+    """
+    sizes, name = bags.sizes, "bag size"
+    if sizes.min() == sizes.max():
+        text = f"All bags have {sizes[0]} instances."
+        if sizes[0] == 1:
+            return Finding(name, "note", 0.5, f"{text} This is no multiple-instance problem.")
+        return Finding(name, "ok", 0.5, text)
+    generator = np.random.default_rng(random_state)
+    folds = fold_numbers(FOLDS, labels, groups, random_state)
+    auc = _score_by_size(bags, labels, folds).auc
+    shuffled = (shuffle_labels(labels, groups, generator) for _ in range(n_permutations))
+    by_chance = np.array([_score_by_size(bags, some, folds).auc for some in shuffled])
+    p_value = permutation_p_value(auc, by_chance)
+    level: Level = "ok" if p_value > LEVEL else "note" if auc < _PLAIN else "warning"
+    text = (
+        f"The number of instances alone has a cross-validated AUC of {auc:.2f}; on {n_permutations} shufflings of the "
+        f"labels {by_chance.max():.2f} at most (p = {p_value:.2g} by permutation)."
+    )
+    return Finding(name, level, auc, text)
+
+
+def measure_signal(
+    bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
+) -> Signal:
+    """Cross-validate a fast method on the labels, on shuffled labels and on noise, and compare it with bag size.
+
+    All labellings are columns of one problem: views, folds and decompositions are shared, and are the same for all.
+    """
+    generator = np.random.default_rng(random_state)
+    folds = fold_numbers(FOLDS, labels, groups, random_state)
+    targets = indicator(labels)
+    shuffled = [indicator(shuffle_labels(labels, groups, generator)) for _ in range(n_permutations)]
+    columns = np.concatenate([targets, *shuffled], axis=1)
+    decisions = _decide(bags, columns, folds, groups, random_state)
+    width = targets.shape[1]
+    parts = [slice(i, i + width) for i in range(0, columns.shape[1], width)]
+    true, *others = (fold_auc(columns[:, part], decisions[:, part], folds) for part in parts)
+    by_chance = np.array([other.auc for other in others])
+    on_noise = _decide(noise_like(bags, random_state), columns, folds, groups, random_state)[:, :width]
+    controls = {
+        "bag size": ("the size of the bag alone", _score_by_size(bags, labels, folds)),
+        "noise": ("noise in bags of the same sizes", fold_auc(targets, on_noise, folds)),
+    }
+    chance, above_chance = _permutation_finding(true.auc, by_chance)
+    compared = [_comparison_finding(name, true, *control, groups) for name, control in controls.items()]
+    return Signal([chance, *(finding for finding, _ in compared)], above_chance, all(above for _, above in compared))
+
+
+def indicator(labels: Integers) -> Booleans:
+    """Return one column a class; of two classes that of the second, (n_bags, n_columns)."""
+    n_classes = int(labels.max()) + 1
+    return labels[:, None] == (np.array([1]) if n_classes == 2 else np.arange(n_classes))
+
+
+def shuffle_labels(labels: Integers, groups: Integers | None, generator: np.random.Generator) -> Integers:
+    """Return the labels in another order; bags of one group hand theirs on together.
+
+    Groups come in a random order, the labels inside them too, and this sequence is laid over the bags group by group.
+    With groups of one size a group gets the labels of another one; without groups this is a plain permutation.
+    """
+    if groups is None:
+        return generator.permutation(labels)
+    place = generator.permutation(int(groups.max()) + 1)[groups]
+    new_order = np.lexsort((generator.random(len(labels)), place))
+    shuffled = np.empty_like(labels)
+    shuffled[np.argsort(groups, kind="stable")] = labels[new_order]
+    return shuffled
+
+
+def _decide(bags: Bags, columns: Booleans, folds: Integers, groups: Integers | None, seed: int) -> Floats:
+    """Return out-of-fold decisions for every labelling, (n_bags, n_columns); 0 where training has one class only."""
+    decisions = np.zeros(columns.shape)
+    for fold in np.unique(folds):
+        training = folds != fold
+        mixed = columns[training].any(axis=0) & ~columns[training].all(axis=0)
+        some_groups = None if groups is None else groups[training]
+        model = WeightedGMIL(50, scales=("standard",), random_state=seed)
+        model.fit(bags[training], columns[training][:, mixed].astype(np.int64), groups=some_groups)
+        decisions[np.ix_(~training, mixed)] = model.decision_function(bags[~training])
+    return decisions
+
+
+def _score_by_size(bags: Bags, labels: Integers, folds: Integers) -> Scored:
+    """Return the AUC of the control that knows the sizes of bags only."""
+    targets = indicator(labels)
+    decisions: Any = np.zeros(targets.shape)
+    for fold in np.unique(folds):
+        training = folds != fold
+        if len(np.unique(labels[training])) == labels.max() + 1:
+            model = BagSize().fit(bags[training], labels[training])
+            decisions[~training] = model.decision_function(bags[~training]).reshape(int((~training).sum()), -1)
+    return fold_auc(targets, decisions, folds)
+
+
+def fold_auc(targets: Booleans, decisions: Floats, folds: Integers) -> Scored:
+    """Return the mean AUC over folds and columns, and the influence of every bag on it (DeLong's components).
+
+    Folds with one class only have no area; NaN where there is no other fold.
+    """
+    aucs, influence = [], np.zeros(len(folds))
+    for column in range(targets.shape[1]):
+        for fold in np.unique(folds):
+            rows = np.flatnonzero(folds == fold)
+            positive = targets[rows, column]
+            if positive.all() or not positive.any():
+                continue
+            auc, part = _auc_with_influence(positive, decisions[rows, column])
+            aucs.append(auc)
+            influence[rows] += part
+    if not aucs:
+        return Scored(float("nan"), influence)
+    return Scored(float(np.mean(aucs)), influence / len(aucs))
+
+
+def _auc_with_influence(positive: Booleans, decisions: Floats) -> tuple[float, Floats]:
+    ranks = stats.rankdata(decisions)
+    won = np.empty(len(decisions))  # the share of the other class that a bag is on the right side of
+    for mine in (True, False):
+        own = positive == mine
+        below = (ranks[own] - stats.rankdata(decisions[own])) / int((~own).sum())
+        won[own] = below if mine else 1 - below
+    auc = float(won[positive].mean())
+    return auc, (won - auc) / np.where(positive, positive.sum(), (~positive).sum())
+
+
+def permutation_p_value(value: float, by_chance: Floats) -> float:
+    """Return how probable a value at least as large is where labels are shuffled."""
+    return float((1 + (by_chance >= value).sum()) / (1 + len(by_chance)))
+
+
+def _permutation_finding(auc: float, by_chance: Floats) -> tuple[Finding, bool]:
+    p_value = permutation_p_value(auc, by_chance)
+    above = p_value <= LEVEL
+    text = (
+        f"Cross-validated AUC {auc:.3f}; on {len(by_chance)} shufflings of the labels {by_chance.mean():.3f} on "
+        f"average and {by_chance.max():.3f} at most (p = {p_value:.2g} by permutation)."
+    )
+    return Finding("shuffled labels", "ok" if above else "warning", p_value, text), above
+
+
+def _comparison_finding(
+    name: str, method: Scored, what: str, control: Scored, groups: Integers | None
+) -> tuple[Finding, bool]:
+    difference = method.auc - control.auc
+    influence: Floats = method.influence - control.influence
+    if groups is not None:  # bags of one group err together
+        influence = np.bincount(groups, weights=influence).astype(np.float64)
+    error = float(np.sqrt((influence**2).sum()))
+    p_value = float(stats.norm.sf(difference / error)) if error > 0 else float(difference <= 0)
+    above = p_value <= LEVEL
+    text = (
+        f"AUC {method.auc:.3f} with the instances, {control.auc:.3f} with {what}, on the same folds "
+        f"(p = {p_value:.2g}, one-sided, by DeLong's test)."
+    )
+    return Finding(f"instances against {name}", "ok" if above else "warning", difference, text), above

@@ -1,0 +1,96 @@
+"""Labels and values: classes, missing numbers, features that say nothing, numbers that stand for none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.bags.finite import first_non_finite
+from gmil.checks.findings import Finding
+from gmil.errors import listed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.checks.findings import Level
+    from gmil.engine.arrays import Floats, Integers
+
+FEWEST_BAGS = 10
+"""A class with fewer bags is in some folds once or not at all."""
+
+
+def class_findings(classes: NDArray[Any], labels: Integers) -> list[Finding]:
+    """Say how many bags every class has, and what naming the largest one would score."""
+    counts = np.bincount(labels, minlength=len(classes))
+    names = [f"{count} of {label!s}" for label, count in zip(classes, counts, strict=True)]
+    fewest = int(counts.min())
+    level: Level = "ok"
+    advice = ""
+    if fewest < FEWEST_BAGS:
+        level, advice = "warning", f" With fewer than {FEWEST_BAGS} bags of a class every figure is uncertain."
+    elif counts.max() > 4 * fewest:
+        level, advice = "note", " Read balanced accuracy or AUC beside accuracy."
+    floor = float(counts.max() / counts.sum())
+    return [
+        Finding("bags per class", level, float(fewest), f"{listed(names, 10)}.{advice}"),
+        Finding("majority class", "ok", floor, f"Always naming {classes[counts.argmax()]!s} is right for {floor:.1%}."),
+    ]
+
+
+def value_findings(bags: Bags) -> list[Finding]:
+    """Look for missing values, constant features and numbers that look like placeholders."""
+    X: Any = bags.instances
+    stored = X.data if sp.issparse(X) else X
+    n_missing = int(np.size(stored) - np.isfinite(stored).sum())
+    if n_missing:
+        _, place = first_non_finite(bags)
+        text = f"{n_missing} values are NaN or infinite, the first in {place}. Fill or drop them before learning."
+        return [Finding("missing values", "warning", float(n_missing), text)]
+    constant = int((_spread(X) == 0).sum())
+    share = constant / X.shape[1]
+    text = f"{constant} of {X.shape[1]} features are the same for all instances and say nothing."
+    level: Level = "ok" if constant == 0 else "note" if share < 1 else "warning"
+    findings = [
+        Finding("missing values", "ok", 0.0, "Every value is a finite number."),
+        Finding("constant features", level, float(constant), text if constant else "No feature is constant."),
+    ]
+    return findings if sp.issparse(X) else [*findings, _placeholder_finding(X, bags)]
+
+
+def _spread(X: Any) -> Floats:
+    """Return the range of every feature; a zero that a sparse array does not store counts."""
+    high, low = X.max(axis=0), X.min(axis=0)
+    return np.asarray(high.toarray() - low.toarray() if sp.issparse(high) else high - low).ravel()
+
+
+def _placeholder_finding(X: Floats, bags: Bags) -> Finding:
+    suspects = {j: value for j in range(X.shape[1]) if (value := placeholder(X[:, j])) is not None}
+    if not suspects:
+        return Finding("placeholder values", "ok", 0.0, "No feature has an outlying value that repeats.")
+    names = bags.feature_names or [str(j) for j in range(X.shape[1])]
+    shown = listed([f"{value:g} in {names[j]}" for j, value in suspects.items()], 3)
+    text = f"One value repeats far from all others, as if it stood for a missing one: {shown}."
+    return Finding("placeholder values", "note", float(len(suspects)), text)
+
+
+def placeholder(column: Floats) -> float | None:
+    """Return a smallest or largest value that repeats and lies further from the rest than the rest is wide.
+
+    Zero is common for good reasons and is not suspected; nor is the value of most rows, or one of only two.
+
+    >>> placeholder(np.array([1.0, 2.0, -999.0, 1.5, 1.2, -999.0]))
+    -999.0
+    """
+    values, counts = np.unique(column, return_counts=True)
+    if len(values) < 3:
+        return None
+    width = values[-1] - values[0]
+    for end, inner in ((0, 1), (-1, -2)):
+        gap = abs(values[end] - values[inner])
+        rare = 1 < counts[end] < len(column) / 2
+        if values[end] != 0 and rare and gap > width - gap > 0:
+            return float(values[end])
+    return None

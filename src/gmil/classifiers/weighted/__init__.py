@@ -1,7 +1,0 @@
-"""WeightedGMIL: every centre, and every other look at a bag, has a learned say."""
-
-from __future__ import annotations
-
-from gmil.classifiers.weighted.estimator import WeightedGMIL
-
-__all__ = ["WeightedGMIL"]

@@ -1,0 +1,209 @@
+"""DensityRatio: Eq. 1 and 2 of the paper themselves, by brute force, before any clustering."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from gmil.base import TwoClassMixin, register
+from gmil.engine import resolve
+from gmil.engine.reference import dense_rows
+from gmil.greedy import voting
+from gmil.greedy.voted import CodebookClassifier
+from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
+from gmil.io.model_files.schema import Array, Count, Kind, Number
+from gmil.sampling import make_generator
+from gmil.transform.scaling import SCALINGS
+from gmil.transform.space import fit_space
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
+
+
+@register(method="density-ratio")
+class DensityRatio(TwoClassMixin, CodebookClassifier):
+    """The density ratio that GMIL approximates: one point, searched by brute force (Chen & Corso, Eq. 1 and 2).
+
+    Around every candidate lies a window. The target is the candidate whose window holds the largest share of the
+    instances of positive bags against that of negative bags; a bag is positive where its nearest instance is nearer to
+    the target than a threshold (section 3.3). `gmil.GMIL` replaces windows by clusters and is much faster.
+
+    Parameters
+    ----------
+    kernel : {"box", "gaussian"}, default="box"
+        The window: a box with edge h_n, as printed, or a Gaussian with the standard deviation h_n.
+    width : float or "auto", default="auto"
+        h_n, in units of the scaled features. "auto": the median candidate's window holds sqrt(N) of N training
+        instances. Where it is tiny every window holds its own candidate alone, where it is huge every window holds
+        everything, and all ratios are the same: the target is then the first candidate.
+    n_targets : int, default=1
+        The number of targets: the best, then the next best whose window overlaps with none before. Fewer where the
+        candidates do not suffice.
+    n_candidates : int or None, default=1000
+        With more instances in positive bags than this, the candidates are a sample of them. None: always all.
+    epsilon : float or "auto", default="auto"
+        Added to the share of negative instances, which may be zero. "auto" is one over their number, as if one more
+        lay in every window.
+    threshold : float or {"mean", "mean-positive", "midpoint", "best"}, default="mean"
+        The distance below which a bag is positive: the mean distance between all training bags and the target, as
+        printed, or another of `gmil.GMIL`.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
+        about; decisions are about ``classes_[1]`` in any case.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the samples of candidates and of the rule for the width.
+
+    Attributes
+    ----------
+    target_ : array of shape (n_features,)
+        The best target, in the scaled space.
+    ratio_ : float
+        Its density ratio.
+    target_instance_ : int
+        Which of the training instances it is, counted through all bags.
+    cluster_centers_ : array of shape (n_targets, n_features)
+        All targets, best first.
+    ratios_ : array of shape (n_targets,)
+        Their density ratios.
+    width_ : float
+        h_n.
+    threshold_ : float
+        The distance to the nearest target below which a bag is positive.
+    classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
+    n_features_in_ : int
+
+    Notes
+    -----
+    The decision for the positive class is tau less the distance between the bag and the targets.
+
+    Training costs O(M N d) for M candidates and N instances of d features; sparse instances are made dense, some at
+    a time, for the box. A new bag costs O(n d) for each target.
+
+    References
+    ----------
+    Chen, G. and Corso, J., "Greedy Multiple Instance Learning via Codebook Learning and Nearest Neighbor
+    Voting", arXiv:1205.0610.
+
+    Examples
+    --------
+    >>> from gmil import DensityRatio, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = DensityRatio().fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:])
+    1.0
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "target_": Array("e"),
+        "ratios_": Array("K", infinite=True),
+        "ratio_": Number(infinite=True),
+        "target_instance_": Count(),
+        "width_": Number(at_least=0),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions(set(KERNELS))],
+        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_targets": [Interval(Integral, 1, None, closed="left")],
+        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(THRESHOLDS))],
+        "scale": [StrOptions(set(SCALINGS)), None],
+        "pos_label": [Real, str, "boolean", None],
+        "random_state": ["random_state"],
+    }
+
+    # What `CodebookClassifier` reads: targets are a positive codebook without a negative one.
+    distance_ = "min"
+    rule_ = "nearest"
+    backend = "auto"
+    n_jobs = None
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "box",
+        width: float | str = "auto",
+        n_targets: int = 1,
+        n_candidates: int | None = 1000,
+        epsilon: float | str = "auto",
+        threshold: float | str = "mean",
+        scale: str | None = None,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.width = width
+        self.n_targets = n_targets
+        self.n_candidates = n_candidates
+        self.epsilon = epsilon
+        self.threshold = threshold
+        self.scale = scale
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search the targets among the instances of positive bags, and a threshold.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        bags, positive = self._check_two_classes(X, y)
+        generator = make_generator(self.random_state)
+        space, instances = fit_space(bags.instances, self.scale, None, generator)
+        self._keep_space(space)
+        self._fit_targets(instances, positive[bags.segment_ids], generator)
+        backend = resolve(self.backend, self.n_jobs)
+        self.threshold_ = None  # until it is known from the distances
+        to_targets = self._distances(instances, backend)
+        bag_distances = self._voter().positive_distances(to_targets, bags.offsets, backend)[:, 0]
+        self.threshold_ = voting.choose_threshold(self.threshold, bag_distances, positive, 0.0)
+        decisions = voting.decide(bag_distances, self.threshold_)
+        self.slope_ = voting.fit_slope(decisions, positive.astype(np.int64))
+        return self
+
+    def _fit_targets(self, instances: Instances, positive: Booleans, generator: np.random.Generator) -> None:
+        candidates = self._candidates(positive, generator)
+        points = dense_rows(instances, candidates).astype(np.float64)
+        self.width_ = (
+            choose_width(points, instances, self.kernel, generator)
+            if isinstance(self.width, str)
+            else float(self.width)
+        )
+        ratios = self._ratios(points, instances, positive)
+        order = np.argsort(-ratios, kind="stable")
+        best = choose_apart(points, order, self.n_targets, self.kernel, self.width_)
+        self.cluster_centers_, self.ratios_ = dense_rows(instances, candidates[best]), ratios[best]
+        self.target_, self.ratio_ = self.cluster_centers_[0], float(self.ratios_[0])
+        self.target_instance_ = int(candidates[best[0]])
+        self.positive_bins_, self.negative_bins_ = np.arange(len(best)), np.arange(0)
+
+    def _candidates(self, positive: Booleans, generator: np.random.Generator) -> Integers:
+        rows = np.flatnonzero(positive)
+        if self.n_candidates is None or len(rows) <= self.n_candidates:
+            return rows
+        return np.sort(generator.choice(rows, self.n_candidates, replace=False))
+
+    def _ratios(self, points: Floats, instances: Instances, positive: Booleans) -> Floats:
+        """Return Eq. 2 at every point, from shares: constants do not move the largest."""
+        inside, outside = window_sums(points, instances, positive, self.kernel, self.width_)
+        n_positive = int(positive.sum())
+        n_negative = len(positive) - n_positive
+        epsilon = 1 / n_negative if isinstance(self.epsilon, str) else float(self.epsilon)
+        ratios: Floats = (inside / n_positive) / (outside / n_negative + epsilon)
+        return ratios

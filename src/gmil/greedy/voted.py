@@ -1,0 +1,201 @@
+"""What every classifier with two codebooks does once it is fitted: decide, score, explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.utils.validation import check_is_fitted
+
+from gmil.bags import Bags
+from gmil.base import BagClassifier
+from gmil.engine import distances, resolve
+from gmil.errors import BagValidationError
+from gmil.greedy import voting
+from gmil.greedy.bag_tables import Clustering, measure_bags
+from gmil.greedy.explanation import Explanation, explain_problem
+from gmil.io.model_files.schema import Array, Either, Flag, Kind, Number, OrNone
+from gmil.scale import LazyBags
+from gmil.transform.embedding import FITTED_EMBEDDING, Embedding
+from gmil.transform.space import FeatureSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+
+class CodebookClassifier(BagClassifier):
+    """A classifier whose fitted attributes are those of `gmil.GMIL`."""
+
+    scale: str | None
+    backend: str
+    n_jobs: int | None
+    pos_label: Any
+    distance_: str
+    rule_: str
+    cluster_centers_: Floats
+    positive_bins_: Integers
+    negative_bins_: Integers
+    threshold_: Any
+    slope_: float
+    scale_shift_: Floats | None
+    scale_divisor_: Floats | None
+    unit_length_: bool
+    pca_mean_: Floats | None
+    pca_components_: Floats | None
+    whitening_: Floats | None
+    embedding_: tuple[Any, ...] | None
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "cluster_centers_": Array("K", "e"),
+        "positive_bins_": Array("p", dtype="i", at_least=0, below="K", by_class=True),
+        "negative_bins_": Array("q", dtype="i", at_least=0, below="K", by_class=True),
+        "threshold_": OrNone(Either(Number(), Array("C"))),
+        "slope_": Number(),
+        "scale_shift_": OrNone(Array("d")),
+        "scale_divisor_": OrNone(Array("d", above=0)),
+        "unit_length_": Flag(),
+        "pca_mean_": OrNone(Array("d")),
+        "pca_components_": OrNone(Array("c", "d")),
+        "whitening_": OrNone(Array("w", "w")),
+        "embedding_": OrNone(FITTED_EMBEDDING),
+    }
+
+    def _decide(self, X: Any) -> Floats:
+        """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): above zero for positive bags."""
+        if isinstance(X, LazyBags):
+            return self._judge_lazily(self._check_lazy_new(X), voting.Voter.bag_decisions)
+        bags = self._check_new(X)
+        backend = resolve(self.backend, self.n_jobs)
+        return self._voter().bag_decisions(self._new_distances(bags, backend), bags.offsets, backend)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class for every bag, (n_bags, n_classes).
+
+        It is a sigmoid (a softmax for more than two classes) of the decision times a slope that was fitted to
+        the training bags; there is no intercept, so that one half means a decision of zero.
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        return self._probabilities_of(self.decision_function(X))
+
+    def _probabilities_of(self, decisions: Floats) -> Floats:
+        logits = decisions * self.slope_
+        if logits.ndim == 2:
+            return np.asarray(softmax(logits, axis=1))
+        return np.column_stack([expit(-logits), expit(logits)])
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return how positive every instance is: d(x, C-) - d(x, C+), or tau - d(x, C+).
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        check_is_fitted(self)
+        voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
+
+        def score(bags: Bags) -> Floats:
+            return voter.instance_decisions(self._new_distances(bags, backend))
+
+        if isinstance(X, LazyBags):
+            return self._check_lazy_new(X).by_blocks(score, per_instance=True)
+        return score(self._check_new(X))
+
+    def explain(self, bag: Any, *, label: Any = None) -> Explanation:
+        """Return which instances and which centres decided about one bag.
+
+        Parameters
+        ----------
+        bag : 2-D array, or Bags with one bag
+        label : label, optional
+            With more than two classes, the class to explain; by default the predicted one.
+        """
+        bags = self._check_new(bag if isinstance(bag, Bags) else [bag])
+        if len(bags) != 1:
+            msg = f"explain takes one bag, got {len(bags)}. Choose one with bags[i] or bags[i:i + 1]."
+            raise BagValidationError(msg)
+        backend = resolve(self.backend, self.n_jobs)
+        to_used, voter = self._new_distances(bags, backend), self._voter()
+        decisions = voter.bag_decisions(to_used, bags.offsets, backend)
+        predicted = self._labels_of(self._oriented(decisions))[0]
+        problem = 0 if decisions.ndim == 1 else self._class_number(predicted if label is None else label)
+        return explain_problem(
+            voter,
+            problem,
+            to_used,
+            margin=float(np.ravel(decisions)[problem]),
+            label=predicted,
+            bags=bags,
+        )
+
+    def _keep_space(self, space: FeatureSpace) -> None:
+        self.scale_shift_, self.scale_divisor_, self.unit_length_ = space.shift, space.divisor, space.unit_length
+        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
+        self.whitening_, self.embedding_ = space.whitening, space.embedding
+
+    def _space(self) -> FeatureSpace:
+        return FeatureSpace(
+            self.scale_shift_,
+            self.scale_divisor_,
+            self.unit_length_,
+            self.pca_mean_,
+            self.pca_components_,
+            self.whitening_,
+            None if self.embedding_ is None else Embedding(*self.embedding_),  # from a file it is a plain tuple
+        )
+
+    def _class_number(self, label: Any) -> int:
+        found = np.flatnonzero(self.classes_ == label)
+        if len(found) == 0:
+            msg = f"label={label!r} is not a class; the classes are {self.classes_.tolist()}."
+            raise BagValidationError(msg)
+        return int(found[0])
+
+    def _voter(self) -> voting.Voter:
+        thresholds = None if getattr(self, "threshold_", None) is None else np.atleast_1d(self.threshold_)
+        return voting.Voter(
+            np.atleast_2d(self.positive_bins_),
+            np.atleast_2d(self.negative_bins_),
+            thresholds,
+            self.distance_,
+            self.rule_,
+        )
+
+    def _new_distances(self, bags: Bags, backend: Backend) -> Floats:
+        return self._distances(self._space().apply(bags.instances), backend)
+
+    def _distances(self, instances: Instances, backend: Backend) -> Floats:
+        """Return distances between instances and the bins in use, (n_instances, n_used)."""
+        return distances(instances, self.cluster_centers_[self._voter().used_bins], backend)
+
+    def _judge_lazily(
+        self,
+        bags: LazyBags,
+        judge: Callable[[voting.Voter, Floats, Integers, Backend], Floats],
+        sq_minima: Floats | None = None,
+    ) -> Floats:
+        """Return what ``judge`` says about every bag.
+
+        Where the nearest instance decides, one row a bag is all that has to be known: its least squared distances to
+        the bins in use, ``sq_minima``, which are measured where they are not given. Otherwise whole bags are read.
+        """
+        voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
+        if self.rule_ == "nearest" and self.distance_ in voting.FROM_NEAREST:
+            if sq_minima is None:
+                used = Clustering(self._space(), self.cluster_centers_[voter.used_bins])
+                sq_minima = measure_bags(bags, [used], backend)[0].sq_minima
+            return judge(voter, np.sqrt(sq_minima), np.arange(len(bags) + 1), backend)
+        return bags.by_blocks(lambda some: judge(voter, self._new_distances(some, backend), some.offsets, backend))

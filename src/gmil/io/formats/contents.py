@@ -1,0 +1,155 @@
+"""What is to be written, in the shapes that file formats need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.bags.parts import refuse_equal_ids
+from gmil.bags.roles import BAG_NAMES, is_called_label
+from gmil.bags.tables import is_row_number, unmasked
+from gmil.errors import BagValidationError
+from gmil.io.formats.columns import is_missing, tidy_labels
+from gmil.validation import check_bags, check_label_count
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats
+
+MOST_CELLS = 1 << 27  # 1 GiB of float64: beyond that, a sparse matrix is not to be made dense in passing
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Bags and labels that were checked, on their way into a file."""
+
+    bags: Bags
+    y: NDArray[Any] | None
+    dtype: np.dtype[Any] | None
+
+    @classmethod
+    def checked(cls, bags: Any, y: Any, dtype: DTypeLike | None) -> Contents:
+        """Check what a user wants to write; missing features are fine, missing labels are not."""
+        bags = check_bags(bags, allow_nan=True)
+        if bags.n_features == 0:
+            msg = "Bags without features cannot be written; at least one feature is needed."
+            raise BagValidationError(msg)
+        if bags.bag_ids is not None:
+            refuse_equal_ids(bags.bag_ids)
+        chosen = None if dtype is None else np.dtype(dtype)
+        if chosen is not None and chosen not in (np.float32, np.float64):
+            msg = f"dtype must be float32 or float64, got {chosen}."
+            raise BagValidationError(msg)
+        return cls(bags, None if y is None else _checked_labels(y, bags), chosen)
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """A name or number for every bag."""
+        ids = self.bags.bag_ids
+        if ids is None:
+            return np.arange(len(self.bags))
+        return np.array(ids.tolist()) if ids.dtype.kind == "O" else ids
+
+    @property
+    def feature_names(self) -> list[str]:
+        """A name for every feature: f0, f1, ... where there are none."""
+        names = self.bags.feature_names
+        return list(names) if names else [f"f{i}" for i in range(self.bags.n_features)]
+
+    def dense(self, dtype: DTypeLike | None = None) -> Floats:
+        """Return all instances as a dense matrix, for formats that know no other."""
+        instances = self.bags.instances
+        if sp.issparse(instances):
+            if instances.shape[0] * instances.shape[1] > MOST_CELLS:
+                msg = (
+                    f"Sparse bags of {instances.shape[0]} instances and {instances.shape[1]} features do "
+                    "not fit this format, which is dense. Write .npz, .mat or .arff."
+                )
+                raise BagValidationError(msg)
+            instances = instances.toarray()
+        return self.converted(instances, dtype or self.dtype)
+
+    def converted(self, values: Any, dtype: DTypeLike | None) -> Any:
+        """Return numbers in another type; one that does not hold them is refused."""
+        if dtype is None or values.dtype == dtype:
+            return values
+        with np.errstate(over="ignore"):
+            smaller = values.astype(dtype)
+        lost = ~np.isfinite(smaller) & np.isfinite(values)
+        if lost.any():
+            msg = (
+                f"A feature of {values[lost].flat[0]!s} is too large for {np.dtype(dtype)}. "
+                "Write it with dtype='float64'."
+            )
+            raise BagValidationError(msg)
+        return smaller
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns ``bag`` and ``label``, one entry per instance, for tabular formats."""
+        columns = {"bag": np.repeat(self.ids, self.bags.sizes)}
+        if self.y is not None:
+            columns["label"] = np.repeat(self.y, self.bags.sizes)
+        return columns
+
+    def _names(self) -> list[str]:
+        info = self.bags.instance_info
+        return [*self.feature_names, *([] if info is None else info.column_names)]
+
+    def refuse_equal_names(self) -> None:
+        """Refuse two columns of one name."""
+        name, count = Counter(self._names()).most_common(1)[0]
+        if count > 1:
+            msg = f"The name {name!r} is there {count} times among features and info. Rename one."
+            raise BagValidationError(msg)
+
+    def refuse_confusing_names(self) -> None:
+        """Refuse names of columns that would be read back as something else."""
+        self.refuse_equal_names()
+        names = self._names()
+        wrong = [name for name in names if name.casefold() in BAG_NAMES or is_called_label(name, names)]
+        if wrong:
+            msg = f"The name {wrong[0]!r} would be read back as the bag or the label, not as a feature. Rename it."
+            raise BagValidationError(msg)
+        wrong = [name for name in self.feature_names if is_row_number(name)]
+        if wrong:
+            msg = f"The name {wrong[0]!r} would be read back as the row number of a data frame. Rename the feature."
+            raise BagValidationError(msg)
+
+
+def _checked_labels(y: Any, bags: Bags) -> NDArray[Any]:
+    labels = np.asarray(unmasked(y))
+    if labels.ndim != 1:
+        msg = f"y must hold one label per bag in a 1-D array, got shape {labels.shape}."
+        raise BagValidationError(msg)
+    check_label_count(len(labels), bags)
+    missing = is_missing(labels)
+    if missing.any():
+        msg = f"The label of bag {int(missing.argmax())} is missing. Fill it in, or leave y out."
+        raise BagValidationError(msg)
+    return tidy_labels(labels)
+
+
+def info_columns(bags: Bags, kind: str) -> dict[str, NDArray[Any]]:
+    """Return the info columns as arrays of numbers or texts, for formats that hold arrays."""
+    if bags.instance_info is None:
+        return {}
+    columns = {}
+    for name in bags.instance_info.column_names:
+        column = bags.instance_info.column(name)
+        values = column.to_numpy()
+        if values.dtype.kind == "O" and all(isinstance(value, str) for value in values):
+            values = np.array(values.tolist(), dtype=np.str_)
+        if values.dtype.kind not in "biufU":
+            msg = (
+                f"The instance_info column {name!r} holds {column.type} (or gaps), which {kind} cannot "
+                "hold. Write .parquet, or leave the column out."
+            )
+            raise BagValidationError(msg)
+        columns[name] = values
+    return columns

@@ -1,0 +1,157 @@
+"""CSV and TSV: a line with names, then one instance a line, every feature in a column of its own."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.bags import tables
+from gmil.bags.roles import choose_roles
+from gmil.errors import FormatError
+from gmil.io.formats.table import table_to_bags
+from gmil.safety.guard import parsing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.io.formats.contents import Contents
+
+_BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
+
+
+def read(
+    path: Path,
+    *,
+    bag: str | None,
+    label: str | None,
+    features: str | Sequence[str] | None,
+    info: Sequence[str],
+) -> tuple[Bags, NDArray[Any] | None]:
+    """Read a CSV or TSV file."""
+    delimiter = delimiter_of(path)
+    names = column_names(path)
+    bag, label = choose_roles(names, bag, label, features, info)
+    table = read_text(path, delimiter, texts=[name for name in (bag, label) if name is not None])
+    wanted = [features] if isinstance(features, str) else features
+    table = numbers_only(path, table, {bag, label, *info}, wanted, first_line=2)
+    return table_to_bags(table, bag=bag, label=label, features=features, info=info, from_text=True)
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names in the first line of a CSV or TSV file."""
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, delimiter=delimiter_of(path)))
+    _refuse_headless(path, names)
+    return names
+
+
+def write(path: Path, contents: Contents) -> None:
+    """Write a wide table; every number has the digits that make it read back as it was."""
+    import pyarrow.csv as pacsv
+
+    instances = contents.dense().astype(np.float64, copy=False)
+    contents.refuse_confusing_names()
+    names, info = contents.feature_names, contents.bags.instance_info
+    table = tables.to_table(contents.columns(), instances, names, info)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    pacsv.write_csv(table, path, pacsv.WriteOptions(delimiter=delimiter))
+
+
+def read_text(path: Path, delimiter: str, *, texts: Sequence[str], names: Sequence[str] | None = None) -> pa.Table:
+    """Read a table; the columns ``texts`` stay as they are written, others become what they look like."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    with parsing(path, "CSV"):
+        table = pacsv.read_csv(
+            path,
+            read_options=pacsv.ReadOptions(block_size=_BLOCK, column_names=names),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+        )
+    if table.num_rows == 0:
+        msg = f"{path} has a line of names but no instances below it; at least one is needed."
+        raise FormatError(msg)
+    return table
+
+
+def numbers_only(
+    path: Path,
+    table: pa.Table,
+    others: set[str | None],
+    wanted: Sequence[str] | None,
+    *,
+    first_line: int,
+) -> pa.Table:
+    """Return the table with empty columns as numbers; a column of numbers with a slip in it is refused.
+
+    Without that, one mistyped cell would turn a whole feature into text and so into no feature.
+    """
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if field.name in others or (wanted is not None and field.name not in wanted):
+            continue
+        if pa.types.is_null(field.type):
+            empty = table.column(i).cast(pa.float64())
+            table = table.set_column(i, field.name, empty)
+        elif pa.types.is_string(field.type):
+            _refuse_slips(path, field.name, table.column(i).to_pylist(), wanted is not None, first_line)
+    return table
+
+
+def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int) -> None:
+    slips = [row for row, text in enumerate(texts) if not _is_number(text)]
+    if slips and all(_is_number(text.replace(",", ".")) for text in texts if text is not None):
+        msg = (
+            f"{path}, line {slips[0] + first_line}: the column {name!r} holds {texts[slips[0]]!r}, a number with a "
+            "decimal comma. Write points, or leave the column out and name the others with features=[...]."
+        )
+        raise FormatError(msg)
+    if slips and (must_be or len(slips) < len(texts) / 2):
+        row = slips[0]
+        msg = (
+            f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r} where a number "
+            f"should be ({len(slips)} of {len(texts)} cells do). Correct the cell, or leave the column "
+            "out and name the others with features=[...]."
+        )
+        raise FormatError(msg)
+
+
+def _is_number(text: str) -> bool:
+    if not text:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def delimiter_of(path: Path) -> str:
+    """Return what separates columns: the suffix says it, or the first line does."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig") as file:
+        return delimiter_in(file.readline())
+
+
+def delimiter_in(header: str) -> str:
+    """Return what separates the names in a first line."""
+    return next((sign for sign in ",;\t" if sign in header), ",")
+
+
+def _refuse_headless(path: Path, names: Sequence[str]) -> None:
+    if names and all(name and _is_number(name) for name in names):
+        msg = (
+            f"{path} begins with numbers, {names[0]}, ..., where the names of its columns should be. "
+            "Add a first line such as bag,label,f0,f1."
+        )
+        raise FormatError(msg)

@@ -1,0 +1,94 @@
+"""Whether a model keeps to what its class declares: parameters, fitted attributes, and models inside it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from gmil.errors import GmilError
+from gmil.io.model_files.damage import DamageError
+from gmil.io.model_files.schema import Kind, refuse
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+MOST_JOBS = 4096
+"""A file that asks for more threads than this is no file of ours."""
+
+_FITTED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+
+
+class Kept(Kind):
+    """The value of a parameter at the time of the fit: what the constraints of the parameter allow."""
+
+    def __init__(self, parameter: str, constraints: list[Any]) -> None:
+        self.parameter, self.constraints = parameter, constraints
+
+    def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:  # noqa: ARG002
+        """Refuse what could not have been passed."""
+        try:
+            validate_parameter_constraints({self.parameter: self.constraints}, {self.parameter: value}, "the model")
+        except ValueError:
+            refuse(name, f"a value of the parameter {self.parameter!r}", f"is {value!r:.60}")
+
+
+def fitted_values(model: BaseEstimator) -> dict[str, Any]:
+    """Return what ``fit`` has set, by name: attributes that end with an underscore and do not begin with one."""
+    return {name: value for name, value in sorted(vars(model).items()) if _FITTED_NAME.fullmatch(name)}
+
+
+def declared(cls: type[BaseEstimator]) -> dict[str, Kind]:
+    """Return the kind of every fitted attribute of a class: its own declarations and those of its bases.
+
+    A parameter that ``fit`` keeps is what the parameter may be.
+    """
+    kinds: dict[str, Kind] = {}
+    for base in reversed(cls.__mro__):
+        kinds |= vars(base).get("_fitted_attributes", {})
+    for name in getattr(cls, "_kept_parameters", ()):
+        kinds[f"{name}_"] = Kept(name, cls._parameter_constraints[name])
+    return kinds
+
+
+def check_model(model: BaseEstimator) -> None:
+    """Raise `DamageError` where parameters or fitted attributes are not what the class declares."""
+    _check_parameters(model)
+    values = fitted_values(model)
+    if values:
+        _check_fitted(model, values)
+
+
+def _check_parameters(model: BaseEstimator) -> None:
+    n_jobs = getattr(model, "n_jobs", None)
+    if isinstance(n_jobs, int) and abs(n_jobs) > MOST_JOBS:
+        msg = f"n_jobs of {type(model).__name__} must be at most {MOST_JOBS}, but it is {n_jobs}"
+        raise DamageError(msg)
+    try:
+        model._validate_params()
+    except GmilError:
+        raise
+    except ValueError as error:
+        msg = str(error).rstrip(".")
+        raise DamageError(msg) from error
+
+
+def _check_fitted(model: BaseEstimator, values: dict[str, Any]) -> None:
+    name, kinds = type(model).__name__, declared(type(model))
+    unknown = [key for key in values if key not in kinds]
+    if unknown:
+        msg = f"{name} has the attribute {unknown[0]!r}, which no fitted {name} has"
+        raise DamageError(msg)
+    missing = [key for key, kind in kinds.items() if key not in values and not kind.may_be_missing]
+    if missing:
+        msg = f"{name} is fitted, but lacks the attribute {missing[0]!r}"
+        raise DamageError(msg)
+    sizes: dict[str, int] = {}
+    for key, kind in kinds.items():
+        if key in values:
+            kind.check(values[key], f"{key} of {name}", sizes)
+        if key == "classes_":
+            n_classes = len(values[key])
+            one_decision = n_classes == 2 and not values.get("multilabel_", False)
+            sizes |= {"C": n_classes, "P": 1 if one_decision else n_classes}

@@ -1,0 +1,217 @@
+"""`read` and `write`: one reader and one writer for every format."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmil.bags import tables
+from gmil.errors import BagValidationError, FileAccessError, FormatError, GmilError, LabelError, MissingFileError
+from gmil.io.formats import arff, arff_writing, c45, delimited, mat, npz, parquet
+from gmil.io.formats.contents import Contents
+from gmil.io.formats.table import table_to_bags
+from gmil.io.scanning import scan
+from gmil.safety.atomic import replacing
+from gmil.safety.guard import first_line, refuse_pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+    from gmil.bags import Bags
+
+_READERS: dict[str, ModuleType] = {
+    ".parquet": parquet,
+    ".csv": delimited,
+    ".tsv": delimited,
+    ".npz": npz,
+    ".data": c45,
+    ".arff": arff,
+    ".mat": mat,
+}
+_WRITERS: dict[str, ModuleType] = _READERS | {".arff": arff_writing}
+
+
+def read(
+    source: Any,
+    *,
+    bag: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    info: Sequence[str] = (),
+) -> tuple[Bags, NDArray[Any] | None]:
+    """Read bags and labels from a file, a folder or a data frame.
+
+    The suffix of a file says what it is: Parquet, CSV or TSV, NPZ, UCI C4.5 ``.data``, Weka ``.arff`` or
+    Matlab ``.mat``. A folder is read as `scan` describes. A table has one instance a row; rows of a bag need not be
+    next to each other. Nothing that is read can run code.
+
+    Parameters
+    ----------
+    source : path, or pandas, polars or pyarrow table, or dict of columns
+    bag : str, optional
+        The column (array, variable, attribute) with the bag of every instance. By default ``bag``, or the
+        only one called ``bag_id``, ``bag_name`` or the like.
+    label : str, optional
+        The column with the label. By default ``label``, or the only one called ``y``, ``class`` or
+        ``target``; a ``y`` beside an ``x`` is a coordinate.
+    features : str or sequence of str, optional
+        The feature columns, or one list column. By default the list column ``features``, else every number
+        column that plays no other role.
+    info : sequence of str
+        Number columns that are no features, to be carried along in ``bags.instance_info``; columns that
+        cannot be features (texts, dates) are carried along anyway.
+
+    Returns
+    -------
+    bags : Bags
+        Bags in the order of their first appearance.
+    y : array of shape (n_bags,), or None
+        Strings stay strings, whole numbers become integers; None where there is no label column.
+
+    See Also
+    --------
+    write : The way back.
+    scan : The same without reading features into memory.
+
+    Examples
+    --------
+    >>> from gmil.datasets import read
+    >>> bags, y = read({"bag": ["a", "b", "a"], "label": [1, 0, 1], "width": [0.5, 1.0, 2.0]})
+    >>> bags.bag_ids, y
+    (array(['a', 'b'], dtype='<U1'), array([1, 0]))
+    >>> bags[0]
+    array([[0.5],
+           [2. ]])
+    """
+    roles: dict[str, Any] = {"bag": bag, "label": label, "features": features, "info": info}
+    if not isinstance(source, (str, os.PathLike)):
+        return table_to_bags(_table(source), **roles)
+    path = Path(source)
+    if path.is_dir():
+        return _read_folder(path, **roles)
+    reader = _for_suffix(path, _READERS, "read")
+    _refuse_unreadable(path)
+    try:
+        bags, y = reader.read(path, **roles)
+    except (BagValidationError, FormatError) as error:
+        if str(path) in str(error):
+            raise
+        error.args = (f"{path}: {error}",)
+        raise
+    return bags, y
+
+
+def _read_folder(path: Path, **roles: Any) -> tuple[Bags, NDArray[Any] | None]:
+    try:
+        lazy, labels = scan(path, **roles)
+    except LabelError as error:
+        error.bags = error.bags.load()
+        raise
+    return lazy.load(), labels
+
+
+def write(
+    path: str | os.PathLike[str],
+    bags: Any,
+    y: ArrayLike | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+) -> None:
+    """Write bags and labels to a file that `read` reads back.
+
+    The suffix says which format. The file is written beside its target and renamed, so that a failure
+    leaves nothing behind. NPZ, ``.mat``, CSV and ARFF keep every value exactly; text formats are read back
+    as float64, ids and labels that look like numbers as numbers. Parquet keeps float32 unless ``dtype``
+    says otherwise.
+
+    Parameters
+    ----------
+    path : path
+        Ends with .parquet, .csv, .tsv, .npz, .data, .arff or .mat.
+    bags : Bags, or anything that estimators accept as bags
+    y : array-like of shape (n_bags,), optional
+        Labels: strings or numbers.
+    dtype : {"float32", "float64"}, optional
+        The type of the features in the file. By default float32 in Parquet and that of the bags elsewhere.
+
+    See Also
+    --------
+    read : The way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gmil.datasets import make_bags, read, write
+    >>> bags, y = make_bags(10, random_state=0, return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(Path(folder) / "bags.npz", bags, y)
+    ...     again, y_again = read(Path(folder) / "bags.npz")
+    >>> bool((again.instances == bags.instances).all() and (y_again == y).all())
+    True
+    """
+    path = Path(path)
+    _refuse_unwritable(path)
+    writer = _for_suffix(path, _WRITERS, "written")
+    contents = Contents.checked(bags, y, dtype)
+    try:
+        with replacing(path) as temporary:
+            writer.write(temporary, contents)
+    except GmilError:
+        raise
+    except OSError as error:
+        msg = f"{path} cannot be written: {error.strerror or first_line(error)}. Choose another place."
+        raise FileAccessError(msg) from error
+    except Exception as error:  # whatever else a library finds wrong with the values
+        msg = f"{path} cannot be written: {first_line(error)}. Choose another format."
+        raise FormatError(msg) from error
+
+
+def _refuse_unwritable(path: Path) -> None:
+    if path.is_dir():
+        msg = f"{path} is a folder; write needs the name of a file, such as {path / 'bags.npz'}."
+        raise FileAccessError(msg)
+    if not path.parent.is_dir():
+        msg = f"{path} cannot be written: the folder {path.parent} does not exist. Make it first."
+        raise MissingFileError(msg)
+
+
+def _table(frame: Any) -> Any:
+    try:
+        return tables.to_arrow(frame)
+    except BagValidationError:
+        raise
+    except ValueError as error:  # Arrow refuses columns of mixed things
+        msg = f"The table cannot be read: {first_line(error)}. Give every column one type."
+        raise BagValidationError(msg) from error
+
+
+def _for_suffix(path: Path, known: dict[str, ModuleType], verb: str) -> ModuleType:
+    suffix = path.suffix.lower()
+    if suffix not in known:
+        msg = (
+            f"{path} cannot be {verb}: the suffix {suffix!r} is not known; known are "
+            f"{', '.join(known)}. Rename or convert the file."
+        )
+        raise FormatError(msg)
+    return known[suffix]
+
+
+def _refuse_unreadable(path: Path) -> None:
+    refuse_pipe(path)
+    try:
+        with path.open("rb") as file:
+            is_empty = not file.read(1)
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
+        raise MissingFileError(msg) from error
+    except OSError as error:
+        msg = f"{path} cannot be opened: {error.strerror or first_line(error)}."
+        raise FileAccessError(msg) from error
+    if is_empty:
+        msg = f"{path} is empty; at least one bag is needed. Write or download it again."
+        raise FormatError(msg)

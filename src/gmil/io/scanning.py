@@ -1,0 +1,162 @@
+"""`scan`: the lazy reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.bags import tables
+from gmil.bags.bag_files import list_bag_files
+from gmil.bags.parquet_files import read_schema
+from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, choose, require, roles_of
+from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
+from gmil.io.formats import delimited
+from gmil.io.formats.columns import is_missing, labels_from_text, tidy_labels
+from gmil.scale import LazyBags
+from gmil.scale.folder import FolderSource
+from gmil.scale.parquet import scan_parquet
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+LABELS_FILE = "labels.csv"
+
+
+def scan(
+    path: str | os.PathLike[str],
+    *,
+    bag: str | None = None,
+    label: str | None = None,
+    features: str | Sequence[str] | None = None,
+    info: Sequence[str] = (),
+    labels: str | os.PathLike[str] | None = None,
+) -> tuple[LazyBags, NDArray[Any] | None]:
+    """Look at bags that need not fit into memory: sizes and labels are read, features are not.
+
+    Parameters
+    ----------
+    path : path
+        A Parquet file or a folder of Parquet files with a bag column, the rows of a bag next to each other; or a
+        folder with one ``.npy``, ``.npz`` or Parquet file a bag.
+    bag, label : str, optional
+        Columns, as in `gmil.read`.
+    features : str or sequence of str, optional
+        As in `gmil.read`.
+    info : sequence of str
+        As in `gmil.read`; these columns are read by `LazyBags.load` and `LazyBags.instance_info`.
+    labels : path, optional
+        For a folder with one file a bag: a CSV file with the columns ``bag`` (the name of the file without its suffix)
+        and ``label``. By default ``labels.csv`` in the folder, where there is one.
+
+    Returns
+    -------
+    bags : LazyBags
+        Bags in the order of their rows, or of the names of their files.
+    y : array of shape (n_bags,), or None
+
+    See Also
+    --------
+    read : The same into memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import gmil
+    >>> bags, y = gmil.make_bags(10, random_state=0, return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gmil.write(Path(folder) / "bags.parquet", bags, y)
+    ...     lazy, y = gmil.scan(Path(folder) / "bags.parquet")
+    ...     model = gmil.GMIL(8, random_state=0).fit(lazy, y)
+    >>> lazy.shape == bags.shape
+    True
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = list_bag_files(path)
+        if _are_one_bag_each(files, bag):
+            return _scan_folder(path, files, bag, label, features, labels)
+        _refuse_mixture(path, files)
+        return _scan_parquet(files, bag=bag, label=label, features=features, info=info)
+    if not path.exists():
+        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
+        raise MissingFileError(msg)
+    if path.suffix.lower() != ".parquet":
+        msg = f"{path} cannot be read in blocks: only Parquet files and folders can. Convert it, or use gmil.read."
+        raise FormatError(msg)
+    return _scan_parquet([path], bag=bag, label=label, features=features, info=info)
+
+
+def _are_one_bag_each(files: list[Path], bag: str | None) -> bool:
+    """Tell a folder of bags from a table in several files, whose rows say which bag they belong to."""
+    first = files[0]
+    if first.suffix != ".parquet":
+        return True
+    return choose(read_schema(first).names, bag, BAG_NAMES, "bag") is None if bag is None else False
+
+
+def _refuse_mixture(folder: Path, files: list[Path]) -> None:
+    others = [file.name for file in files if file.suffix != ".parquet"]
+    if others:
+        msg = f"{folder} holds Parquet files with a bag column, and {listed(others)}. Keep one kind in a folder."
+        raise FormatError(msg)
+
+
+def _scan_parquet(files: list[Path], **named: Any) -> tuple[LazyBags, NDArray[Any] | None]:
+    schema = read_schema(files[0])
+    roles = roles_of(schema, **named)
+    found = scan_parquet(files, roles)
+    names = tables.feature_names(schema, roles.features)
+    bags = LazyBags(found.source, found.offsets, found.ids, None if names is None else tuple(names))
+    return bags, None if found.labels is None else _tidy_labels(found.labels, bags)
+
+
+def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
+    missing = is_missing(labels)
+    if missing.any():
+        bag = bags.bag_ids[int(missing.argmax())].item()  # type: ignore[index]
+        msg = f"The label of bag {bag!r} is missing ({missing.sum()} bags have none). Fill it in or drop the bag."
+        error = LabelError(msg)
+        error.bags = bags
+        raise error
+    return tidy_labels(labels)
+
+
+def _scan_folder(
+    folder: Path,
+    files: list[Path],
+    bag: str | None,
+    label: str | None,
+    features: str | Sequence[str] | None,
+    labels: str | os.PathLike[str] | None,
+) -> tuple[LazyBags, NDArray[Any] | None]:
+    source = FolderSource.of(files, features)
+    ids = np.array([file.stem for file in files])
+    bags = LazyBags(source, source.edges, ids)
+    table = folder / LABELS_FILE if labels is None else Path(labels)
+    if labels is None and not table.exists():
+        return bags, None
+    return bags, read_labels(table, ids, bag, label)
+
+
+def read_labels(path: Path, ids: NDArray[Any], bag: str | None = None, label: str | None = None) -> NDArray[Any]:
+    """Return the label of every bag from a CSV file; lines about other bags are left alone."""
+    if not path.exists():
+        msg = f"{path}, the labels, does not exist. Name a CSV file with the columns bag and label."
+        raise MissingFileError(msg)
+    names = delimited.column_names(path)
+    bag = require(choose(names, bag, (*BAG_NAMES, "id", "name", "file"), "bag"), names, "bag")
+    label = require(choose(names, label, LABEL_NAMES, "label", taken={bag}), names, "label")
+    table = delimited.read_text(path, delimited.delimiter_of(path), texts=[bag, label])
+    known = dict(zip(table.column(bag).to_pylist(), table.column(label).to_pylist(), strict=True))
+    found = [known.get(str(name)) for name in ids]
+    missing = [str(name) for name, mark in zip(ids, found, strict=True) if not mark]
+    if missing:
+        msg = f"{path} has no label for bag {listed(missing)}. Every file of the folder needs a line."
+        raise BagValidationError(msg)
+    return labels_from_text(np.array(found, dtype=object))

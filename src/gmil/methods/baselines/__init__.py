@@ -1,0 +1,1 @@
+"""Simple references: one instance at a time, statistics of bags."""

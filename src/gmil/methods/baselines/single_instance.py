@@ -1,0 +1,147 @@
+"""The control: instances inherit the labels of their bags, and no one asks which of them deserve it."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from gmil.base import register
+from gmil.engine import BACKENDS, resolve
+from gmil.io.model_files.schema import Fitted, Kind
+from gmil.methods.shared.multiclass import MulticlassClassifier, class_decisions, fit_decider
+from gmil.methods.shared.tuning import check_groups
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Floats
+
+
+@register(method="single-instance")
+class SingleInstance(MulticlassClassifier):
+    """Any classifier of instances, each labelled as its bag; the bag takes the largest or the mean score.
+
+    This is what to beat: it ignores that a positive bag may hold negative instances.
+
+    Parameters
+    ----------
+    estimator : classifier or None, default=None
+        What learns from the instances, with ``decision_function`` or ``predict_proba``. None is logistic
+        regression, which is linear in the number of instances.
+    aggregate : {"max", "mean"}, default="max"
+        How the scores of its instances become that of a bag. "max" is the standard assumption, that one positive
+        instance makes a bag positive; it favours large bags.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
+        Scaling of the features, fitted on the training instances.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of the reductions over bags.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier of instances; its classes are numbers, positions in ``classes_`` (of two classes the
+        positive one is 1).
+    classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Decisions are the largest or the mean score of the instances of a bag.
+
+    Examples
+    --------
+    >>> from gmil import SingleInstance, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = SingleInstance().fit(bags[:80], y[:80])
+    >>> bool(model.score_instances(bags[:1]).max() == model.decision_function(bags[:1])[0])
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimator_": Fitted("predict", n_features="d", n_classes="C"),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MulticlassClassifier._parameter_constraints,
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "aggregate": [StrOptions({"max", "mean"})],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions(set(BACKENDS))],
+    }
+
+    _kept_parameters = ("aggregate",)
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        aggregate: str = "max",
+        scale: str | None = "standard",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        self.estimator = estimator
+        self.aggregate = aggregate
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together, for an estimator that chooses by cross-validation, such as
+            ``GridSearchCV(..., cv=GroupKFold())``; it is told so of their instances. The number of every bag keeps
+            the instances of a bag together. Other estimators do not need it.
+        """
+        bags, labels = self._check_classes(X, y)
+        numbers = check_groups(groups, len(bags))
+        instances, of = self._fit_scaled(bags), bags.segment_ids
+        groups_of_instances = None if numbers is None else numbers[of]
+        self.estimator_ = fit_decider(self.estimator, _default_estimator, instances, labels[of], groups_of_instances)
+        return self
+
+    def _decide(self, X: Any) -> Floats:
+        """Return the largest or the mean score of the instances, (n_bags,) or (n_bags, n_classes)."""
+        bags, instances = self._new_scaled(X)
+        backend = resolve(self.backend, self.n_jobs)
+        reduce = backend.bag_max if self.aggregate_ == "max" else backend.bag_mean
+        return reduce(class_decisions(self.estimator_, instances), bags.offsets)
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return how positive every instance is: the decision of the classifier of instances.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        _, instances = self._new_scaled(X)
+        return class_decisions(self.estimator_, instances)
+
+
+def _default_estimator() -> Any:
+    return LogisticRegression(max_iter=10_000)

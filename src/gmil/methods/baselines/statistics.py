@@ -1,0 +1,146 @@
+"""A bag as the vector of statistics of its features, and any classifier of vectors."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from gmil.base import register
+from gmil.engine import BACKENDS, resolve
+from gmil.errors import BagValidationError, listed
+from gmil.io.model_files.schema import Fitted, Kind
+from gmil.methods.baselines.summaries import STATISTICS, summarize
+from gmil.methods.shared.multiclass import MulticlassClassifier, class_decisions, fit_decider
+from gmil.methods.shared.tuning import check_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Instances
+
+
+@register(method="bag-statistics")
+class BagStatistics(MulticlassClassifier):
+    """Any classifier on statistics of the features over the bag: minimum, mean, maximum, deviation.
+
+    It knows nothing of witnesses, and where it is level with methods that do, the data do not need them.
+
+    Parameters
+    ----------
+    statistics : tuple of {"min", "mean", "max", "sd"}, default=("min", "mean", "max", "sd")
+        What to take of every feature; "sd" divides by the number of instances, so one instance has deviation 0.
+    estimator : classifier or None, default=None
+        What learns from the statistics, with ``decision_function`` or ``predict_proba``. None is an RBF support
+        vector machine with C=10 on statistics of mean 0 and deviation 1.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
+        Scaling of the instances, fitted on the training instances. With the default estimator only those with
+        "l2" make a difference, because it scales the statistics.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
+        not positive.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of the statistics.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier of statistics; its classes are numbers, positions in ``classes_`` (of two classes the
+        positive one is 1).
+    classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Decisions are those of the estimator or, where it has none, its probability (of two classes less one half).
+
+    The statistics cost O(N d) for N instances; the default estimator then sees one row per bag.
+
+    Examples
+    --------
+    >>> from gmil import BagStatistics, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = BagStatistics(("min", "max")).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.8
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimator_": Fitted("predict", n_classes="C"),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **MulticlassClassifier._parameter_constraints,
+        "statistics": [tuple, list],
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions(set(BACKENDS))],
+    }
+
+    _kept_parameters = ("statistics",)
+
+    def __init__(
+        self,
+        statistics: Sequence[str] = ("min", "mean", "max", "sd"),
+        *,
+        estimator: BaseEstimator | None = None,
+        scale: str | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        self.statistics = statistics
+        self.estimator = estimator
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together (a patient, a site), for an estimator that chooses by cross-validation, such
+            as ``GridSearchCV(..., cv=GroupKFold())``. Others do not need it.
+        """
+        bags, labels = self._check_classes(X, y)
+        numbers = check_groups(groups, len(bags))
+        self._check_statistics()
+        rows = self._rows(bags, self._fit_scaled(bags))
+        self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
+        return self
+
+    def _decide(self, X: Any) -> Floats:
+        bags, instances = self._new_scaled(X)
+        return class_decisions(self.estimator_, self._rows(bags, instances))
+
+    def _rows(self, bags: Bags, instances: Instances) -> Floats:
+        return summarize(instances, bags.offsets, self.statistics_, resolve(self.backend, self.n_jobs))
+
+    def _check_statistics(self) -> None:
+        unknown = [name for name in self.statistics if name not in STATISTICS]
+        if unknown or not self.statistics:
+            got = f"{unknown[0]!r}" if unknown else "none"
+            msg = f"statistics must be some of {listed(list(STATISTICS))}, got {got}."
+            raise BagValidationError(msg)
+
+
+def _default_estimator() -> Any:
+    return make_pipeline(StandardScaler(), SVC(C=10))

@@ -1,0 +1,1 @@
+"""A conditional random field over bags (MI-CRF)."""

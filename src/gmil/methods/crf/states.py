@@ -1,0 +1,168 @@
+"""The states of a graph of bags, and how unlike two instances are; plain arrays in, plain arrays out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gmil.engine.distances import distances
+from gmil.engine.reference import dense_rows
+from gmil.errors import BagValidationError
+from gmil.methods.svm.kernels import as_double, column_blocks
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+KINDS: dict[str | None, tuple[str, ...]] = {
+    "euclidean": ("euclidean",),
+    "gaussian": ("gaussian",),
+    "both": ("euclidean", "gaussian"),
+    None: (),
+}
+
+_MOST_STATES = 4000
+"""Candidates of all bags together; beyond, every bag has fewer."""
+
+_MOST_BYTES = 4 << 30
+
+_BLOCK_ENTRIES = 1 << 22
+
+
+class Dissimilarity(NamedTuple):
+    """Kinds of dissimilarity in units of a typical distance: d / width, and 1 - exp(-(d / width)^2)."""
+
+    kinds: tuple[str, ...]
+    width: float
+
+    def of(self, distances: Floats) -> Floats:
+        """Return one array of the shape of the distances for every kind, (n_kinds, ...)."""
+        found = np.empty((len(self.kinds), *distances.shape))
+        for kind, values in zip(self.kinds, found, strict=True):
+            np.divide(distances, self.width, out=values)
+            if kind == "gaussian":
+                np.expm1(np.multiply(values, -values, out=values), out=values)
+                np.negative(values, out=values)
+        return found
+
+    def total(self, X: Instances, others: Instances, weights: Floats, backend: Backend) -> Floats:
+        """Return the weighted dissimilarities between every row and all others, added up, (n_rows,)."""
+        found = np.zeros(X.shape[0])
+        for columns in column_blocks(others) if self.kinds else []:
+            block = dense_rows(others, columns)
+            rows = max(1, _BLOCK_ENTRIES // max(block.shape))
+            for start in range(0, X.shape[0], rows):
+                apart = distances(as_double(X[start : start + rows]), block, backend)
+                found[start : start + rows] += weights @ self.of(apart).sum(axis=-1)
+        return found
+
+
+class States(NamedTuple):
+    """What may be chosen: for every bag "none", its first row, and then candidate instances."""
+
+    scores: Floats  # (n_scorers, n_states), zero for "none"
+    pairs: Floats  # (n_kinds, n_states, n_states), zero with "none" and between states of one bag
+    offsets: Integers  # (n_bags + 1,)
+
+    @property
+    def none(self) -> Integers:
+        """The labelling without any instance, (n_bags,)."""
+        return self.offsets[:-1].copy()
+
+    @property
+    def is_instance(self) -> Booleans:
+        """Which rows are instances, (n_states,)."""
+        found = np.ones(self.scores.shape[1], dtype=bool)
+        found[self.offsets[:-1]] = False
+        return found
+
+
+class Candidates(NamedTuple):
+    """The instances of every bag that may be chosen."""
+
+    rows: Integers  # (n_candidates,), positions among all instances, ascending
+    offsets: Integers  # (n_bags + 1,), of the candidates
+
+    def chosen(self, labels: Integers) -> Integers:
+        """Return the instance that every bag has in a labelling of their `States`, -1 for "none", (n_bags,)."""
+        found = np.full(len(labels), -1)
+        places = labels - np.arange(len(labels)) - self.offsets[:-1]  # in the bag, where "none" is the first
+        some = places > 0
+        found[some] = self.rows[self.offsets[:-1][some] + places[some] - 1]
+        return found
+
+
+def best_candidates(scores: Floats, offsets: Integers, max_states: int) -> Candidates:
+    """Return the ``max_states`` instances of every bag with the largest scores; fewer where there would be too many."""
+    sizes = np.diff(offsets)
+    while max_states > 1 and np.minimum(sizes, max_states).sum() > _MOST_STATES:
+        max_states -= 1
+    order = np.lexsort((-scores, np.repeat(np.arange(len(sizes)), sizes)))
+    ranks = np.arange(len(scores)) - np.repeat(offsets[:-1], sizes)
+    cuts = np.concatenate([[0], np.cumsum(np.minimum(sizes, max_states))])
+    return Candidates(np.sort(order[ranks < max_states]), cuts)
+
+
+def pairwise_distances(X: Instances, backend: Backend) -> Floats:
+    """Return the distances between all rows, (n_rows, n_rows); sparse rows are made dense block by block."""
+    X = as_double(X)
+    found = np.empty((X.shape[0], X.shape[0]))
+    for columns in column_blocks(X):
+        found[:, columns] = distances(X, dense_rows(X, columns), backend)
+    return found
+
+
+def median_distance(apart: Floats, offsets: Integers) -> float:
+    """Return the median distance between instances of different bags, one where all are alike."""
+    values = apart[_of_different_bags(offsets) & (apart > 0)]
+    return float(np.median(values)) if len(values) else 1.0
+
+
+def spread_of(scores: Floats) -> Floats:
+    """Return the standard deviation of every row, one where it is nothing but rounding."""
+    spreads = scores.std(axis=1)
+    return np.where(spreads > 1e-9 * np.abs(scores).max(axis=1), spreads, 1.0)
+
+
+def make_states(
+    scores: Floats, apart: Floats, offsets: Integers, dissimilarity: Dissimilarity, per_pair: float
+) -> States:
+    """Return the states of candidates whose scores and distances are given.
+
+    Parameters
+    ----------
+    scores : (n_scorers, n_candidates)
+    apart : (n_candidates, n_candidates)
+    offsets : (n_bags + 1,)
+        Those of the candidates.
+    dissimilarity : Dissimilarity
+    per_pair : float
+        What all dissimilarities are multiplied with.
+    """
+    n_bags, n_kinds = len(offsets) - 1, len(dissimilarity.kinds)
+    n_states = int(offsets[-1]) + n_bags
+    _check_memory(n_bags, n_kinds * n_states**2 * 8)
+    pairs = np.zeros((n_kinds, n_states, n_states))
+    states = States(np.zeros((len(scores), n_states)), pairs, offsets + np.arange(n_bags + 1))
+    rows = np.flatnonzero(states.is_instance)
+    states.scores[:, rows] = scores
+    coupled = _of_different_bags(offsets) * per_pair
+    for kind, values in zip(states.pairs, dissimilarity.of(apart), strict=True):
+        kind[np.ix_(rows, rows)] = values * coupled
+    return states
+
+
+def _of_different_bags(offsets: Integers) -> Booleans:
+    bag_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    different: Booleans = bag_of[:, None] != bag_of
+    return different
+
+
+def _check_memory(n_bags: int, n_bytes: int) -> None:
+    if n_bytes > _MOST_BYTES:
+        msg = (
+            f"The graph of {n_bags} bags needs {n_bytes / 2**30:.0f} GiB, above the {_MOST_BYTES >> 30} GiB that are "
+            "allowed. Use fewer bags."
+        )
+        raise BagValidationError(msg)

@@ -1,0 +1,1 @@
+"""Concepts as points and boxes: diverse density, EM-DD, axis-parallel rectangles."""

@@ -1,0 +1,1 @@
+"""Bags as vectors for a linear machine: MILES, VLAD, Fisher vectors."""

@@ -1,0 +1,217 @@
+"""MILES: a bag as its similarities to all training instances, and a linear classifier that keeps few of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.svm import LinearSVC
+
+from gmil.base import register
+from gmil.engine import resolve
+from gmil.engine.reference import dense_rows
+from gmil.io.model_files.schema import Array, Count, Kind, Number
+from gmil.methods.embeddings.embedded import EmbeddedClassifier
+from gmil.methods.kernels.bag_kernels import median_gamma
+from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.methods.shared.tunable import Training
+
+_BLOCK_ENTRIES = 1 << 22
+"""How many distances between instances are held at once: 32 MiB in double precision."""
+
+_TIE = 1e-9
+"""How far apart, relative to themselves, two squared distances may be and still count as equal."""
+
+_MEDIAN_FACTOR = 3.0
+_GAMMA_FACTORS = (1 / 3, 1.0, 3.0)
+
+
+@register(method="miles")
+class MILES(EmbeddedClassifier):
+    """Multiple instance learning by embedded instance selection (Chen, Bi & Wang).
+
+    A bag becomes a vector: to every training instance the similarity exp(-gamma d^2) of the nearest instance of the
+    bag. A linear support vector machine with a penalty on the sum of absolute weights keeps few of them.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        One over the squared width of the similarity. "median" is three over the median squared distance between two
+        training instances.
+    C : float, default=1.0
+        The price of a training error; a low one keeps fewer instances.
+    tune : bool, default=False
+        Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/3, 1 or 3, C times
+        1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
+    max_prototypes : int or None, default=10_000
+        With more training instances than this, similarities are to a sample of them, drawn without replacement.
+        None: always to all.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances.
+    max_iter : int, default=100_000
+        Iterations of the linear classifier at most.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
+        results do not depend on it.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of distances and of reductions over bags.
+    random_state : int, RandomState instance or None, default=None
+        Seed of samples, of inner folds and of the order in which the linear classifier visits its weights.
+
+    Attributes
+    ----------
+    prototypes_ : array of shape (n_prototypes, n_features)
+        The training instances with a weight, scaled.
+    coef_ : array of shape (n_prototypes, 1) or (n_prototypes, n_classes)
+        Their weights.
+    intercept_ : array of shape (1,) or (n_classes,)
+    gamma_ : float
+        The width in use.
+    C_ : float
+        The price in use.
+    classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+    n_iter_ : int
+        Iterations of the linear classifier.
+
+    Notes
+    -----
+    Training costs O(N^2 d) for N instances (O(N max_prototypes d) for many), a new bag only the prototypes that were
+    kept. More than two classes are each set against the others. The errors are squared, not a linear program.
+
+    References
+    ----------
+    Chen, Y., Bi, J. and Wang, J. Z., "MILES: Multiple-Instance Learning via Embedded Instance Selection", IEEE
+    Transactions on Pattern Analysis and Machine Intelligence 28(12), 2006.
+
+    Examples
+    --------
+    >>> from gmil import MILES, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = MILES(random_state=0).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.9
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "prototypes_": Array("v", "d"),
+        "gamma_": Number(at_least=0),
+        "n_iter_": Count(),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **EmbeddedClassifier._parameter_constraints,
+        "gamma": KERNEL_WIDTH,
+        "max_prototypes": [AT_LEAST_ONE, None],
+        "max_iter": [AT_LEAST_ONE],
+    }
+
+    def __init__(
+        self,
+        gamma: float | str = "median",
+        C: float = 1.0,
+        *,
+        tune: bool = False,
+        max_prototypes: int | None = 10_000,
+        scale: str | None = "minmax",
+        max_iter: int = 100_000,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.gamma = gamma
+        self.C = C
+        self.tune = tune
+        self.max_prototypes = max_prototypes
+        self.scale = scale
+        self.max_iter = max_iter
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+        self.random_state = random_state
+
+    def _learn(self, training: Training) -> None:
+        bags, _, _, backend, generator = training
+        instances = self._fit_scaled(bags)
+        rows = self._candidates(bags.n_instances, generator)
+        squares, bag_of = nearest_squares(instances, bags.offsets, rows, backend), bags.segment_ids[rows]
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = _MEDIAN_FACTOR * median_gamma(instances, backend, generator)
+
+        def embed(width: float, known: Booleans) -> Floats:
+            return np.exp(-width * squares[:, known[bag_of]])
+
+        self.gamma_, machine = self._fit_linear(training, embed, gamma, _GAMMA_FACTORS)
+        self.n_iter_ = int(np.max(machine.n_iter_))
+        self._keep(instances, rows)
+
+    def _vectors(self, bags: Bags) -> Floats:
+        backend = resolve(self.backend, self.n_jobs)
+        squares = backend.bag_min(backend.sq_distances(self._scaled(bags.instances), self.prototypes_), bags.offsets)
+        return np.exp(-self.gamma_ * squares)
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return what every instance contributes: the terms of the prototypes that it is nearest to in its bag.
+
+        The scores of a bag and the intercept add up to its decision. Equally near instances share a term.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        bags, instances = self._new_scaled(X)
+        backend = resolve(self.backend, self.n_jobs)
+        squares = backend.sq_distances(instances, self.prototypes_)
+        shares = nearest_shares(squares, bags.offsets, backend)
+        scores = (shares * np.exp(-self.gamma_ * squares)) @ self.coef_
+        return scores if len(self.classes_) > 2 else scores[:, 0]
+
+    def _candidates(self, n_instances: int, generator: np.random.Generator) -> Integers:
+        if self.max_prototypes is None or n_instances <= self.max_prototypes:
+            return np.arange(n_instances)
+        return np.sort(generator.choice(n_instances, self.max_prototypes, replace=False))
+
+    def _machine(self, price: float, seed: int) -> Any:
+        return LinearSVC(penalty="l1", dual=False, C=price, max_iter=self.max_iter, random_state=seed)
+
+    def _keep(self, instances: Instances, rows: Integers) -> None:
+        """Keep the candidates that have a weight; one without weight where none has, so that there is one."""
+        kept = np.flatnonzero(self.coef_.any(axis=1))
+        kept = kept if len(kept) else np.array([0])
+        self.prototypes_, self.coef_ = dense_rows(instances, rows[kept]), self.coef_[kept]
+
+
+def nearest_squares(X: Instances, offsets: Integers, rows: Integers, backend: Backend) -> Floats:
+    """Return the squared distance between every bag and the instances ``rows``, (n_bags, n_rows), in bounded memory."""
+    squares = np.empty((len(offsets) - 1, len(rows)), dtype=X.dtype)
+    width = max(1, _BLOCK_ENTRIES // max(X.shape))
+    for start in range(0, len(rows), width):
+        block = slice(start, start + width)
+        squares[:, block] = backend.bag_min(backend.sq_distances(X, dense_rows(X, rows[block])), offsets)
+    return squares
+
+
+def nearest_shares(squares: Floats, offsets: Integers, backend: Backend) -> Floats:
+    """Return shares, (n_instances, n_prototypes): one for the nearest instance of a bag, split among equals."""
+    sizes = np.diff(offsets)
+    smallest = np.repeat(backend.bag_min(squares, offsets), sizes, axis=0)
+    nearest = (squares <= smallest * (1 + _TIE)).astype(np.float64)
+    return nearest / np.repeat(backend.bag_mean(nearest, offsets) * sizes[:, None], sizes, axis=0)

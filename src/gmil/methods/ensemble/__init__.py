@@ -1,0 +1,1 @@
+"""Stacking of several methods."""

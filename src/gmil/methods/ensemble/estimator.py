@@ -1,0 +1,200 @@
+"""MIL-Ensemble: several classifiers, each trained on bags drawn again, and the majority of them."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metaestimators import available_if
+
+from gmil.base import BagClassifier, register
+from gmil.errors import BagValidationError
+from gmil.io.model_files.schema import Fitted, Items, Kind
+from gmil.methods.ensemble.members import with_positive_class, with_seed
+from gmil.methods.neighbours.citation import CitationKNN
+from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.methods.shared.tuning import check_groups
+from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups
+from gmil.safety.processes import bound
+from gmil.sampling import make_generator
+
+if TYPE_CHECKING:
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Integers
+
+_MOST_DRAWS = 1000
+
+
+def draw_bags(labels: Integers, generator: np.random.Generator) -> Integers:
+    """Draw as many bags as there are, with replacement; a draw that loses a class is drawn again."""
+    n_classes = len(np.unique(labels))
+    for _ in range(_MOST_DRAWS):
+        drawn = generator.integers(len(labels), size=len(labels))
+        if len(np.unique(labels[drawn])) == n_classes:
+            return np.sort(drawn)
+    msg = (
+        f"No draw of {len(labels)} bags with replacement had all {n_classes} classes in {_MOST_DRAWS} tries: "
+        "some classes have too few bags. Add bags, or leave those classes out."
+    )
+    raise BagValidationError(msg)
+
+
+def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, groups: Any, seed: int) -> Any:
+    return fit_with_groups(with_seed(base, seed), bags, labels, groups)
+
+
+def _members_score_instances(ensemble: MILEnsemble) -> bool:
+    members = getattr(ensemble, "estimators_", None) or [ensemble._base()]
+    return hasattr(members[0], "score_instances")
+
+
+@register(method="ensemble")
+class MILEnsemble(BagClassifier):
+    """Bagging over bags: the majority of classifiers that saw different draws of the bags (Zhou & Zhang 2003).
+
+    Parameters
+    ----------
+    estimator : classifier of bags or None, default=None
+        What is trained on every draw; it is cloned. None is ``CitationKNN()``.
+    n_estimators : int, default=5
+        The number of draws. With an even number two classes may tie, and a tie is negative.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case. Members that have no own ``pos_label`` get it.
+    n_jobs : int or None, default=None
+        Members that are trained at the same time, in processes; None is one. Results do not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws and of the members.
+
+    Attributes
+    ----------
+    estimators_ : list of classifiers
+        The members, fitted.
+    classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+
+    Notes
+    -----
+    The decision for a class of two is the share of members for it less that for the other; of more classes, the share
+    for each.
+
+    Every draw takes as many bags as there are, with replacement: a bag may be there twice, and then counts twice. A
+    draw without a bag of some class is drawn again.
+
+    References
+    ----------
+    Zhou, Z.-H. and Zhang, M.-L., "Ensembles of multi-instance learners", ECML 2003.
+
+    Examples
+    --------
+    >>> from gmil import APR, MILEnsemble, load_musk1
+    >>> bags, y = load_musk1(return_X_y=True)
+    >>> model = MILEnsemble(APR(), random_state=0).fit(bags[::2], y[::2])
+    >>> model.score(bags[1::2], y[1::2]) > 0.7
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "estimators_": Items(Fitted("predict", n_features="d"), least=1),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [AT_LEAST_ONE],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 5,
+        *,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Train the members on bags drawn with replacement.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        groups : array of shape (n_bags,), optional
+            Which bags belong together (a patient, a site), for members that choose something on their training bags.
+            Copies of a bag belong together in any case.
+        """
+        bags, labels = self._check_training(X, y)
+        generator = make_generator(self.random_state)
+        draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
+        seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
+        base = self._base_with_positive_class()
+        numbers = check_groups(groups, len(bags))
+        if numbers is None and takes_groups(base):
+            numbers = np.arange(len(bags))
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(bound(_fit_member))(
+                base, bags[drawn], self.classes_[labels[drawn]], None if numbers is None else numbers[drawn], seed
+            )
+            for drawn, seed in zip(draws, seeds, strict=True)
+        )
+        return self
+
+    def _decide(self, X: Any) -> Floats:
+        """Return the share of members for the positive class minus that for the other, or the shares of all classes."""
+        bags = self._check_new(X)
+        predicted = np.array([member.predict(bags) for member in self.estimators_])  # (n_members, n_bags)
+        return self._decisions_of((predicted[..., None] == self.classes_).mean(axis=0))
+
+    @available_if(_members_score_instances)
+    def score_instances(self, X: Any) -> Floats:
+        """Return the mean over the members of their scores of every instance, where they have such scores.
+
+        Scores of members that take the other class as positive, by a ``pos_label`` of their own, are turned round.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        bags = self._check_new(X)
+        scores = np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
+        theirs = getattr(last_step(self.estimators_[0])[1], "pos_label_", self.pos_label_)
+        return scores if theirs == self.pos_label_ else -scores
+
+    def _base(self) -> BaseEstimator:
+        return CitationKNN() if self.estimator is None else self.estimator
+
+    def _base_with_positive_class(self) -> BaseEstimator:
+        """Return what is trained, told which class is positive, so that all members score alike."""
+        if len(self.classes_) > 2:
+            return clone(self._base())
+        return with_positive_class(self._base(), self.pos_label_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = get_tags(self._base()).classifier_tags.multi_class
+        return tags

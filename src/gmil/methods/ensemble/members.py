@@ -1,0 +1,30 @@
+"""Estimators inside an estimator: which class is positive, and their seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from gmil.model_selection.folds import last_step
+
+
+def with_positive_class(estimator: Any, label: Any) -> Any:
+    """Return a copy that takes ``label`` as positive, unless it has a positive class of its own or knows of none."""
+    copied = clone(estimator)
+    prefix, _ = last_step(copied)
+    if copied.get_params().get(f"{prefix}pos_label", False) is None:
+        copied.set_params(**{f"{prefix}pos_label": label})
+    return copied
+
+
+def own_positive_class(estimator: Any) -> Any:
+    """Return the ``pos_label`` of an estimator, or of the last step of a pipeline; None where it has none."""
+    return estimator.get_params().get(f"{last_step(estimator)[0]}pos_label")
+
+
+def with_seed(estimator: Any, seed: int) -> Any:
+    """Return a copy with one seed wherever it takes one."""
+    copied = clone(estimator)
+    seeds = {name: seed for name in copied.get_params() if name.rpartition("__")[2] == "random_state"}
+    return copied.set_params(**seeds)

@@ -1,0 +1,1 @@
+"""Gaussian-process multiple instance learning (GPMIL)."""

@@ -1,0 +1,309 @@
+"""GP-MIL: a Gaussian process on instances, seen through the soft maximum of every bag."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+
+from gmil.base import register
+from gmil.engine import BACKENDS, resolve
+from gmil.errors import BagValidationError
+from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
+from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
+from gmil.methods.gaussian_process.gram import Kernel
+from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
+from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
+from gmil.methods.kernels.bag_kernels import median_gamma
+from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
+from gmil.methods.shared.scaled import BinaryClassifier
+from gmil.sampling import make_generator
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances
+
+_MOST_WITHOUT_INDUCING = 2000
+_AUTOMATIC_INDUCING = 400
+
+
+@register(method="gp-mil")
+class GPMIL(BinaryClassifier):
+    """A Gaussian process on instances for labels of bags (Kim & De la Torre).
+
+    Every instance has a hidden value f, smooth in its features: a Gaussian process with the covariance
+    ``amplitude^2 exp(-d^2 / (2 length_scale^2)) + offset^2``. A bag has the soft maximum of its values,
+    ``log(mean(exp(sharpness f))) / sharpness``, and is positive with the logistic function of that as its probability.
+    The parameters of the covariance and the sharpness maximise the approximate evidence of the training labels: nothing
+    is left to choose by cross-validation, and probabilities come with a variance.
+
+    Parameters
+    ----------
+    optimize : bool, default=True
+        Maximise the evidence over amplitude, offset, sharpness and length scale, from the values given; a weak prior
+        keeps their logarithms within a few units of these. False: keep the values.
+    ard : bool, default=False
+        A length scale for every feature, found after one for all; a long one switches its feature off.
+    amplitude : float, default=3.0
+        How far values of instances vary, on the scale of log-odds.
+    length_scale : float, array of shape (n_features,) or "median", default="median"
+        How far apart instances are that vary independently. "median" is the median distance between two training
+        instances, over the root of two. An array needs ``ard=True``.
+    offset : float, default=1.0
+        How far the level that all instances share may be from zero. At 0 it is fixed at zero.
+    sharpness : float, default=1.0
+        How much the soft maximum is a maximum: near 0 it is the mean of the bag, far above 1 its maximum.
+    n_inducing : int, "auto" or None, default="auto"
+        With more training instances than this, that many centres of k-means stand for them. "auto" uses 400 centres
+        above 2000 instances. None: always all instances.
+    sample_size : int or None, default=20_000
+        With more training instances than this, the evidence is maximised on a sample of about that size, the same
+        share of every bag. The posterior is that of all instances. None: no sample.
+    max_iter : int, default=30
+        Iterations of L-BFGS on the evidence at most.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of distances and of k-means.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inducing points, of the sample and of the instances that speak for the median.
+
+    Attributes
+    ----------
+    amplitude_, offset_, sharpness_ : float
+        The values in use.
+    length_scales_ : array of shape (1,) or (n_features,)
+        The length scale, or one for every feature.
+    log_evidence_ : float
+        The logarithm of the approximate evidence, log p(y).
+    basis_ : array of shape (n_basis, n_features)
+        Training instances or inducing points, scaled.
+    weights_ : array of shape (n_basis,)
+        The mean of f(x) is the sum of these times the covariance of x and a point of the basis.
+    variance_root_ : array of shape (n_basis, min(n_basis, n_bags))
+        What the training labels take from the covariance: k(x, basis) times this times its transpose times k(basis, z).
+    n_iter_ : int
+        Iterations of L-BFGS, at least 1.
+    classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Decisions are log-odds, with the variance of the soft maximum taken into account.
+
+    The posterior is Gaussian around its mode, with the expected curvature of the likelihood. One evaluation of the
+    evidence and its gradient costs O(N^3) with all N instances and O(N M^2) with M inducing points; memory is that of
+    some matrices N x N or N x M.
+
+    References
+    ----------
+    Kim, M. and De la Torre, F., "Gaussian Processes Multiple Instance Learning", ICML 2010.
+
+    Examples
+    --------
+    >>> from gmil import GPMIL, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = GPMIL(random_state=0).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.9
+    True
+    >>> model.predict_proba(bags[80:]).shape, model.predict_variance(bags[80:]).shape
+    ((20, 2), (20,))
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "amplitude_": Number(at_least=0),
+        "offset_": Number(at_least=0),
+        "sharpness_": Number(above=0),
+        "length_scales_": Either(Array(1, above=0), Array("d", above=0)),
+        "log_evidence_": Number(infinite=True),
+        "basis_": Array("M", "d"),
+        "weights_": Array("M"),
+        "variance_root_": Array("M", "r"),
+        "n_iter_": Count(),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BinaryClassifier._parameter_constraints,
+        "optimize": ["boolean"],
+        "ard": ["boolean"],
+        "amplitude": [ABOVE_ZERO],
+        "length_scale": [ABOVE_ZERO, "array-like", StrOptions({"median"})],
+        "offset": [NOT_NEGATIVE],
+        "sharpness": [ABOVE_ZERO],
+        "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
+        "sample_size": [AT_LEAST_ONE, None],
+        "max_iter": [AT_LEAST_ONE],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions(set(BACKENDS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        optimize: bool = True,
+        ard: bool = False,
+        amplitude: float = 3.0,
+        length_scale: Any = "median",
+        offset: float = 1.0,
+        sharpness: float = 1.0,
+        n_inducing: int | str | None = "auto",
+        sample_size: int | None = 20_000,
+        max_iter: int = 30,
+        scale: str | None = "minmax",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.optimize = optimize
+        self.ard = ard
+        self.amplitude = amplitude
+        self.length_scale = length_scale
+        self.offset = offset
+        self.sharpness = sharpness
+        self.n_inducing = n_inducing
+        self.sample_size = sample_size
+        self.max_iter = max_iter
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the covariance by its evidence and find the posterior of the instances.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        bags, positive = self._check_two_classes(X, y)
+        backend, generator = resolve(self.backend, self.n_jobs), make_generator(self.random_state)
+        instances = self._fit_scaled(bags).astype(np.float64, copy=False)
+        start = self._start(instances, backend, generator)
+        basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
+        data = TrainingSet(instances, bags.offsets, positive.astype(np.float64), basis)
+        fit, self.n_iter_ = self._fit(data, start, backend, generator)
+        self.amplitude_, self.offset_, self.length_scales_ = fit.settings.kernel
+        self.sharpness_, self.log_evidence_ = fit.settings.sharpness, fit.log_evidence
+        self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, basis.points)[2:]
+        return self
+
+    def _decide(self, X: Any) -> Floats:
+        """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account."""
+        return self._moments(X).log_odds
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of both classes for every bag, (n_bags, 2), averaged over the posterior.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        decisions = self.decision_function(X)
+        return np.column_stack([expit(-decisions), expit(decisions)])
+
+    def predict_variance(self, X: Any) -> Floats:
+        """Return the variance of the soft maximum of every bag, (n_bags,): how unsure its log-odds are.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        return self._moments(X).variances
+
+    def score_instances(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return the mean of the value f of every instance given the training labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        return_std : bool
+            Return the standard deviations too.
+
+        Returns
+        -------
+        array of shape (n_instances,), or two of them
+            Aligned with the instances of all bags, one bag after the other.
+        """
+        bags, instances = self._new_scaled(X)
+        backend = resolve(self.backend, self.n_jobs)
+        means, deviations = self._posterior().instances(_doubled(instances), bags.offsets, backend, return_std)
+        return (means, deviations) if return_std else means
+
+    def _fit(
+        self, data: TrainingSet, start: Settings, backend: Backend, generator: np.random.Generator
+    ) -> tuple[Fit, int]:
+        """Return the posterior under the best settings, and how many steps led to them."""
+        if not self.optimize:
+            return fit_posterior(data, start, backend), 1
+        rows, offsets = thin_bags(data.offsets, self.sample_size, generator)
+        basis = data.basis if data.basis.inducing else Basis(data.basis.points[rows], inducing=False)
+        sample = data._replace(X=data.X[rows], offsets=offsets, basis=basis)
+        fit, n_steps = self._maximise(sample, start, backend)
+        return (fit if len(rows) == data.X.shape[0] else fit_posterior(data, fit.settings, backend)), n_steps
+
+    def _maximise(self, data: TrainingSet, start: Settings, backend: Backend) -> tuple[Fit, int]:
+        """Maximise the evidence; with a length scale for every feature after one for all."""
+        steps = 0
+        if self.ard and np.ndim(self.length_scale) == 0:
+            alike = start._replace(kernel=start.kernel._replace(length_scales=start.kernel.length_scales[:1]))
+            fit, steps = maximise_evidence(data, alike, backend, self.max_iter)
+            start = fit.settings.for_each(data.X.shape[1])
+        fit, more_steps = maximise_evidence(data, start, backend, self.max_iter)
+        return fit, steps + more_steps
+
+    def _moments(self, X: Any) -> BagMoments:
+        bags, instances = self._new_scaled(X)
+        return self._posterior().bags(_doubled(instances), bags.offsets, resolve(self.backend, self.n_jobs))
+
+    def _posterior(self) -> Posterior:
+        kernel = Kernel(self.amplitude_, self.offset_, self.length_scales_)
+        return Posterior(kernel, self.sharpness_, self.basis_, self.weights_, self.variance_root_)
+
+    def _most_points(self, n_instances: int) -> int | None:
+        if not isinstance(self.n_inducing, str):
+            return self.n_inducing
+        return None if n_instances <= _MOST_WITHOUT_INDUCING else _AUTOMATIC_INDUCING
+
+    def _start(self, instances: Instances, backend: Backend, generator: np.random.Generator) -> Settings:
+        """Return the parameters as given, the length scale as one number or as one for every feature."""
+        lengths: Any = self.length_scale
+        if isinstance(lengths, str):
+            lengths = np.sqrt(0.5 / median_gamma(instances, backend, generator))
+        lengths, n_features = np.asarray(lengths, dtype=np.float64), instances.shape[1]
+        if lengths.ndim > 0:
+            self._check_lengths(lengths, n_features)
+        start = Settings(Kernel(self.amplitude, self.offset, np.atleast_1d(lengths)), self.sharpness)
+        return start.for_each(n_features) if self.ard else start
+
+    def _check_lengths(self, lengths: Floats, n_features: int) -> None:
+        if lengths.shape != (n_features,) or not (np.isfinite(lengths) & (lengths > 0)).all():
+            msg = f"length_scale must be a positive number, or {n_features} of them, one for every feature."
+            raise BagValidationError(msg)
+        if not self.ard:
+            msg = "length_scale has a value for every feature, but ard=False asks for one in all. Pass ard=True."
+            raise BagValidationError(msg)
+
+
+def _doubled(instances: Instances) -> Instances:
+    return instances.astype(np.float64, copy=False)

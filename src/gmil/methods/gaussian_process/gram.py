@@ -1,0 +1,193 @@
+"""The covariance of instances: the squared exponential kernel, its Gram matrix in full or by inducing points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+
+from gmil.transform.scaling import Scaling, apply_scaling
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances
+    from gmil.methods.gaussian_process.likelihood import LocalLikelihood
+
+_JITTER = 1e-6
+"""What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
+
+_BAG_JITTER = 1e-9
+"""The same for the covariance of bags, relative to the variance of an instance."""
+
+_BLOCK_ROWS = 4096
+"""Instances that are weighed at once."""
+
+
+class Kernel(NamedTuple):
+    """k(x, z) = amplitude^2 exp(-|(x - z) / length|^2 / 2) + offset^2."""
+
+    amplitude: float
+    offset: float
+    length_scales: Floats  # (1,), or (n_features,)
+
+    @property
+    def variance(self) -> float:
+        """The variance of every instance, k(x, x)."""
+        return self.amplitude**2 + self.offset**2
+
+    def between(self, X: Instances, Z: Floats, backend: Backend) -> Floats:
+        """Return the covariance of two sets of instances, (n_X, n_Z)."""
+        values = backend.sq_distances(self._shrunk(X), self._shrunk(Z))
+        np.exp(np.multiply(values, -0.5, out=values), out=values)
+        values *= self.amplitude**2
+        values += self.offset**2
+        return values
+
+    def _shrunk(self, X: Instances) -> Instances:
+        return apply_scaling(X, Scaling(None, np.broadcast_to(self.length_scales, X.shape[1]), unit_length=False))
+
+    def pull_back(self, X: Instances, Z: Floats, values: Floats, slopes: Floats) -> KernelSlopes:
+        """Turn derivatives by covariances into derivatives by the logarithms of the parameters.
+
+        ``values`` are ``between(X, Z)``; ``slopes``, the derivatives of something by them, is overwritten.
+        """
+        total = float(slopes.sum())
+        slopes *= values - self.offset**2
+        rows, columns = slopes.sum(axis=1), slopes.sum(axis=0)
+        if not sp.issparse(X):  # distances do not see a shift, sums of squares round less with it
+            shift = Z.mean(axis=0)
+            X, Z = X - shift, Z - shift
+            squares = X**2
+        else:
+            squares = X.multiply(X)
+        by_feature = squares.T @ rows + (Z**2).T @ columns - 2 * (Z * (X.T @ slopes).T).sum(axis=0)
+        by_length = by_feature / self.length_scales**2
+        if len(self.length_scales) == 1:
+            by_length = by_length.sum(keepdims=True)
+        return KernelSlopes(2 * float(rows.sum()), 2 * self.offset**2 * total, by_length)
+
+
+class KernelSlopes(NamedTuple):
+    """Derivatives by the logarithms of amplitude, offset and length scales."""
+
+    amplitude: float
+    offset: float
+    length_scales: Floats
+
+    def plus(self, other: KernelSlopes) -> KernelSlopes:
+        """Return the derivatives of a sum."""
+        return KernelSlopes(
+            self.amplitude + other.amplitude, self.offset + other.offset, self.length_scales + other.length_scales
+        )
+
+
+class GramSlopes(NamedTuple):
+    """Derivatives by a Gram matrix, kept as factors: left right' + R' middle R, R being the shares of bags.
+
+    What they are contracted with is symmetric, and so is ``middle``; the rest need not be.
+    """
+
+    left: Floats  # (n_instances,)
+    right: Floats  # (n_instances,)
+    lifted: Floats  # (n_basis, n_bags), `lift` of R'
+    middle: Floats  # (n_bags, n_basis), middle times the transpose of that
+    local: LocalLikelihood
+
+
+class Gram(Protocol):
+    """The covariance K of the training instances, as ``cross @ lift(.)``."""
+
+    cross: Floats  # (n_instances, n_basis)
+
+    def lift(self, values: Floats) -> Floats:
+        """Return what ``cross`` turns into K times ``values``, (n_basis, ...)."""
+
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return ``lift`` of R', (n_basis, n_bags), and P (n_bags, rank) with P P' = R K R', R being the shares."""
+
+    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
+        """Return (I + W K)^-1 values, W being minus the exact Hessian of the likelihood."""
+
+    def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
+        """Return derivatives by the parameters of the kernel from derivatives by K."""
+
+
+class FullGram:
+    """The Gram matrix of all training instances."""
+
+    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, backend: Backend) -> None:
+        self.kernel, self.X, self.basis = kernel, X, basis
+        self.cross = kernel.between(X, basis, backend)
+
+    def lift(self, values: Floats) -> Floats:
+        """Return the values: ``cross`` is K itself."""
+        return values
+
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return the transposed shares, and the root of the covariance of bags."""
+        shares = local.matrix
+        covariance = shares @ (shares @ self.cross).T
+        covariance = (covariance + covariance.T) / 2
+        # Equal bags make it singular.
+        covariance.flat[:: len(covariance) + 1] += _BAG_JITTER * self.kernel.variance
+        return shares.T.toarray(), cholesky(covariance, lower=True, overwrite_a=True)
+
+    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
+        """Return (I + W K)^-1 values by a dense solve."""
+        system = local.hessian_times(self.cross)
+        system.flat[:: len(system) + 1] += 1
+        return np.linalg.solve(system, values)
+
+    def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
+        """Write the derivatives out for all pairs of instances."""
+        local = slopes.local
+        dense = local.spread(slopes.middle) * local.shares[:, None]
+        dense += slopes.left[:, None] * slopes.right
+        return self.kernel.pull_back(self.X, self.basis, self.cross, dense)
+
+
+class LowRankGram:
+    """The Gram matrix that inducing points leave of it: K_nm K_mm^-1 K_mn."""
+
+    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, backend: Backend) -> None:
+        self.kernel, self.X, self.basis = kernel, X, basis
+        self.cross = kernel.between(X, basis, backend)
+        self.inner = kernel.between(basis, basis, backend)
+        self.inner.flat[:: len(basis) + 1] = kernel.variance + _JITTER * kernel.amplitude**2
+        self._lower = cholesky(self.inner, lower=True)
+
+    def lift(self, values: Floats) -> Floats:
+        """Return K_mm^-1 K_mn values."""
+        return cho_solve((self._lower, True), self.cross.T @ values)
+
+    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+        """Return K_mm^-1 K_mn R', and R K_nm times the inverse root of K_mm."""
+        half = solve_triangular(self._lower, (local.matrix @ self.cross).T, lower=True)
+        return solve_triangular(self._lower, half, lower=True, trans="T"), half.T
+
+    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
+        """Return (I + W K)^-1 values by a solve as large as there are inducing points."""
+        found = np.linalg.solve(self.inner + self._curvature(local), self.cross.T @ values)
+        return values - local.hessian_times(self.cross @ found)
+
+    def _curvature(self, local: LocalLikelihood) -> Floats:
+        """Return K_mn W K_nm, in bounded memory."""
+        averages = local.matrix @ self.cross
+        curvature: Floats = averages.T @ (local.outer_weights[:, None] * averages)
+        for start in range(0, len(self.cross), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            curvature += self.cross[rows].T @ (local.diagonal_weights[rows, None] * self.cross[rows])
+        return curvature
+
+    def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
+        """Pass the derivatives on to K_nm and K_mm."""
+        local = slopes.local
+        left, right = self.lift(slopes.left), self.lift(slopes.right)
+        by_inner = -(left[:, None] * right + slopes.lifted @ slopes.middle)
+        by_cross = local.spread(2 * slopes.middle) * local.shares[:, None]
+        by_cross += slopes.left[:, None] * right + slopes.right[:, None] * left
+        first = self.kernel.pull_back(self.X, self.basis, self.cross, by_cross)
+        second = self.kernel.pull_back(self.basis, self.basis, self.inner, by_inner)
+        return first.plus(second)

@@ -1,0 +1,1 @@
+"""Kernels between bags: set kernels, graph kernel, PPMM."""

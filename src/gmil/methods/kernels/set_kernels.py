@@ -1,0 +1,258 @@
+"""Support vector machines on kernels between bags: the normalised set kernel and the statistic kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn import config_context
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import StrOptions
+
+from gmil.bags import Bags
+from gmil.base import register
+from gmil.engine import resolve
+from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, OrNone, Rows
+from gmil.methods.baselines.summaries import summarize
+from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
+from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
+from gmil.methods.shared.inner_folds import choose
+from gmil.methods.shared.sparse_parts import from_parts, to_parts
+from gmil.methods.shared.tunable import TunableClassifier
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.methods.shared.tunable import Training
+    from gmil.methods.shared.tuning import KernelSetting
+
+_GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
+
+
+class Machine(NamedTuple):
+    """Support vectors and their weights, for one problem of two classes or for every class against the others."""
+
+    support: Integers  # (n_support,)
+    weights: Floats  # (n_support, n_problems)
+    intercepts: Floats  # (n_problems,)
+
+
+@register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
+class SetKernelSVM(TunableClassifier):
+    """Support vector machine on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK).
+
+    NSK compares two bags by the mean of a kernel over all pairs of their instances, which is the product of their
+    means in the space of that kernel. STK compares the vectors of the smallest and largest value of every feature.
+    On the command line they are ``nsk`` and ``stk``; the latter has ``scale="standard"`` and ``tune=False``.
+
+    Parameters
+    ----------
+    kernel : {"nsk", "stk"}, default="nsk"
+        The mean over pairs of instances, or the kernel on [min, max] of the bag.
+    instance_kernel : {"rbf", "poly", "linear"}, default="rbf"
+        exp(-gamma d^2), (gamma x.z + coef0)^degree, or x.z, between instances (with "stk" between [min, max]).
+    gamma : float or "median", default="median"
+        "median" is one over the median squared distance between two training instances (two vectors [min, max]).
+    degree : int, default=2
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    normalization : {"length", "size"}, default="length"
+        What the sum over pairs is divided by: the lengths of the two bags in the space of the kernel, so that every
+        bag has length one and C means the same for bags that are tight and bags that are spread; or their sizes.
+    C : float, default=10.0
+        The price of a training error.
+    tune : bool, default=True
+        Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/4, 1, 4 or 16, C times
+        1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
+        not positive.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
+        results do not depend on it.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of distances and of reductions over bags.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the inner folds and, above 1000 training instances, of those that the median is taken over.
+
+    Attributes
+    ----------
+    gamma_ : float
+        The width in use.
+    C_ : float
+        The price in use.
+    support_ : array of shape (n_support,)
+        The positions of the training bags that decisions depend on.
+    dual_coef_ : array of shape (n_support, 1) or (n_support, n_classes)
+        Their weights.
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+
+    Notes
+    -----
+    NSK costs O(N^2 d) for N training instances, and a new bag of n instances O(n N d); STK is linear in N. Kernel
+    values of instances are never held all at once. More than two classes are each set against the others.
+
+    References
+    ----------
+    Gaertner, T., Flach, P., Kowalczyk, A. and Smola, A., "Multi-Instance Kernels", ICML 2002.
+
+    Examples
+    --------
+    >>> from gmil import SetKernelSVM, make_bags
+    >>> bags, y = make_bags(100, separation=8, random_state=0, return_X_y=True)
+    >>> model = SetKernelSVM(random_state=0).fit(bags[:80], y[:80])
+    >>> model.score(bags[80:], y[80:]) > 0.9
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "support_instances_": Rows("N", "s"),  # STK has two columns for every feature
+        "scale_shift_": OrNone(Array("s")),
+        "scale_divisor_": OrNone(Array("s", above=0)),
+        "support_": Array("S", dtype="i", at_least=0),
+        "support_offsets_": Offsets("S+1", "N"),
+        "support_lengths_": Array("S", above=0),
+        "dual_coef_": Array("S", "P"),
+        "intercept_": Array("P"),
+        "gamma_": Number(at_least=0),
+        "C_": OrMissing(Number(above=0)),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TunableClassifier._parameter_constraints,
+        "kernel": [StrOptions({"nsk", "stk"})],
+        "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
+        "gamma": KERNEL_WIDTH,
+        "degree": [AT_LEAST_ONE],
+        "coef0": [NOT_NEGATIVE],
+        "normalization": [StrOptions({"size", "length"})],
+    }
+
+    _kept_parameters = ("kernel", "instance_kernel", "degree", "coef0", "normalization")
+
+    def __init__(
+        self,
+        kernel: str = "nsk",
+        *,
+        instance_kernel: str = "rbf",
+        gamma: float | str = "median",
+        degree: int = 2,
+        coef0: float = 1.0,
+        normalization: str = "length",
+        C: float = 10.0,
+        tune: bool = True,
+        scale: str | None = "minmax",
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.instance_kernel = instance_kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.normalization = normalization
+        self.C = C
+        self.tune = tune
+        self.scale = scale
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+        self.random_state = random_state
+
+    def _learn(self, training: Training) -> None:
+        backend = training.backend
+        bags = self._points(training.bags, backend)
+        bags = self._means(bags.with_instances(self._fit_scaled(bags)), backend)
+        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator)
+        best, kernel = self._choose(training._replace(bags=bags), gamma)
+        self.gamma_, self.C_ = best.gamma, best.C
+        lengths = self._lengths(kernel.diagonal())
+        machine = fit_machine(kernel / np.outer(lengths, lengths), training.labels, self.C_)
+        self.support_, self.dual_coef_, self.intercept_ = machine
+        support = bags[machine.support]
+        self.support_instances_, self.support_offsets_ = to_parts(support.instances), support.offsets
+        self.support_lengths_ = lengths[machine.support]
+
+    def _decide(self, X: Any) -> Floats:
+        bags, backend = self._check_new(X), resolve(self.backend, self.n_jobs)
+        bags = self._points(bags, backend)
+        bags = self._means(bags.with_instances(self._scaled(bags.instances)), backend)
+        support, kernels = from_parts(self.support_instances_), [self._instance_kernel(self.gamma_)]
+        kernel = mean_kernels(bags.instances, bags.offsets, support, self.support_offsets_, kernels, backend)[0]
+        if self.normalization_ == "length":
+            own = own_kernels(bags.instances, bags.offsets, kernels[0], backend)
+            kernel /= np.outer(self._lengths(own), self.support_lengths_)
+        return self._decisions(kernel, self.dual_coef_, self.intercept_)
+
+    def _points(self, bags: Bags, backend: Backend) -> Bags:
+        """Return the bags, or for STK one instance [min, max] for each."""
+        if self.kernel_ == "nsk":
+            return bags
+        return one_each(summarize(bags.instances, bags.offsets, ("min", "max"), backend))
+
+    def _means(self, bags: Bags, backend: Backend) -> Bags:
+        """Return bags that have the same kernel: the mean instance says all about a bag where the kernel is linear."""
+        if self.kernel_ == "stk" or self.instance_kernel_ != "linear":
+            return bags
+        return one_each(summarize(bags.instances, bags.offsets, ("mean",), backend))
+
+    def _instance_kernel(self, gamma: float) -> InstanceKernel:
+        return InstanceKernel(self.instance_kernel_, gamma, self.degree_, self.coef0_)
+
+    def _lengths(self, own: Floats) -> Floats:
+        """Return what kernel values are divided by, once for either bag, given the kernel of bags with themselves."""
+        if self.normalization_ == "size":
+            return np.ones(len(own))
+        return np.sqrt(np.where(own > 0, own, 1))
+
+    def _choose(self, training: Training, gamma: float) -> tuple[KernelSetting, Floats]:
+        """Return the width and the price to use, and the kernel of that width between the training bags."""
+        bags, labels, *_ = training
+        folds = self._inner_folds(training)
+        settings = self._settings(gamma, _GAMMA_FACTORS if self.instance_kernel != "linear" else (1.0,), folds)
+        widths = list(dict.fromkeys(setting.gamma for setting in settings))
+        found = mean_kernels(
+            *(bags.instances, bags.offsets) * 2, [self._instance_kernel(width) for width in widths], training.backend
+        )
+        kernels = dict(zip(widths, found, strict=True))
+        if not folds:
+            return settings[0], kernels[gamma]
+
+        lengths = {width: self._lengths(kernel.diagonal()) for width, kernel in kernels.items()}
+        normalized = {width: kernel / np.outer(lengths[width], lengths[width]) for width, kernel in kernels.items()}
+
+        def decide(setting: KernelSetting, test: Booleans) -> Floats:
+            kernel, known = normalized[setting.gamma], np.flatnonzero(~test)
+            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], setting.C)
+            return self._decisions(kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts)
+
+        best, _ = choose(settings, labels, folds, decide)
+        return best, kernels[best.gamma]
+
+
+def one_each(rows: Floats) -> Bags:
+    """Return bags of one instance each."""
+    return Bags(rows, np.arange(len(rows) + 1))
+
+
+def fit_machine(kernel: Floats, labels: Integers, price: float) -> Machine:
+    """Train on a kernel between training bags, (n_bags, n_bags); more than two classes are set against the others."""
+    n_classes = int(labels.max()) + 1
+    problems = [labels] if n_classes == 2 else [labels == number for number in range(n_classes)]
+    # Everything is checked by now, and with small bags the checks would take longer than the training.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        models = [SVC(C=price, kernel="precomputed").fit(kernel, problem) for problem in problems]
+    weights = np.zeros((len(kernel), len(models)))
+    for column, model in enumerate(models):
+        weights[model.support_, column] = model.dual_coef_[0]
+    support = np.flatnonzero(weights.any(axis=1))
+    return Machine(support, weights[support], np.array([model.intercept_[0] for model in models]))

@@ -1,0 +1,1 @@
+"""Nearest neighbours between bags: citation kNN, distances between sets."""

@@ -1,0 +1,1 @@
+"""What several families share: scaling, tuning inside folds, parameter constraints."""

@@ -1,0 +1,28 @@
+"""The columns that a method works on, as a dense array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.methods.shared.sparse_parts import dense
+from gmil.transform.scaling import rounding_of
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+
+def dense_columns(X: Instances, columns: Integers) -> Floats:
+    """Return some columns as a dense array in double precision."""
+    return np.asarray(dense(X[:, columns]), dtype=np.float64)
+
+
+def varying_columns(X: Instances) -> Integers:
+    """Return the columns that differ by more than rounding; all of them where none does."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    varying = np.flatnonzero(high - low > rounding_of(low, high))
+    return varying if len(varying) else np.arange(X.shape[1])

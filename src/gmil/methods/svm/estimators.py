@@ -1,0 +1,305 @@
+"""mi-SVM and MI-SVM: support vector machines that find the positive instances of positive bags as they learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import StrOptions
+
+from gmil.base import register
+from gmil.errors import BagValidationError
+from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.methods.shared.tuning import COSTS, MachineSetting, priced_settings, weighted_settings
+from gmil.methods.svm.kernel_machine import KernelMachine
+from gmil.methods.svm.kernels import Arrangement, Machine, arrange, chosen_rows
+from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.methods.shared.tuned import Training
+    from gmil.methods.svm.gram import Gram
+
+
+MOST_LINEAR_INSTANCES = 20_000
+"""Of more instances, so many stand for all while LIBLINEAR, whose time grows with their number alone, is tuned."""
+
+
+@register(method="mi-svm-instance")
+class InstanceSVM(KernelMachine):
+    """mi-SVM: every instance has a label, and a positive bag at least one positive instance (Andrews et al.).
+
+    A machine is trained on all instances, those of positive bags labelled positive at first. Then the instances
+    of positive bags take the labels that it gives them, where a bag keeps its best instance positive, and so on
+    until no label changes. A bag is positive where an instance is.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        What a unit of slack costs.
+    kernel : {"rbf", "linear"}, default="rbf"
+        The kernel between instances.
+    gamma : float or "median", default="median"
+        The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
+        instances.
+    max_iter : int, default=50
+        Machines trained at most.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
+        the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
+        are thinned.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        The instances that f needs, scaled; sparse ones as a dict of arrays. For a linear kernel one row, the weights.
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    gamma_, C_ : float
+    kernel_ : str
+        The values in use.
+    objectives_ : array of shape (n_iter,)
+        Half the squared norm plus C times all slacks, after every machine; it never rises.
+    stop_reason_ : {"converged", "cycle", "iterations"}
+        Why training ended: labels stayed, an older labelling came back, or ``max_iter`` was reached.
+    n_iter_ : int
+        Machines trained.
+    classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Training holds one Gram matrix, 8 N^2 bytes for N instances, and solves up to ``max_iter`` machines on it.
+    With a small C everything in positive bags may stay positive.
+
+    References
+    ----------
+    Andrews, S., Tsochantaridis, I. and Hofmann, T., "Support Vector Machines for Multiple-Instance Learning",
+    NIPS 2002.
+
+    Examples
+    --------
+    >>> from gmil import InstanceSVM, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = InstanceSVM(C=1).fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    >>> model.stop_reason_
+    'converged'
+    """
+
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
+        return train_labels(gram, arrangement.offsets, setting.C, self.max_iter, backend)
+
+
+@register(method="mi-svm-witness")
+class WitnessSVM(KernelMachine):
+    """MI-SVM: one instance of a positive bag, its witness, must be positive; all others do not matter (Andrews et al.).
+
+    A machine is trained on one witness per positive bag, its mean at first, against the instances of negative bags.
+    Then the instance with the largest f becomes the witness of its bag, and so on until no witness changes. A bag is
+    positive where its largest f is.
+
+    Parameters
+    ----------
+    C : float, default=10.0
+        What a unit of slack of a positive bag costs.
+    kernel : {"rbf", "linear"}, default="rbf"
+        The kernel between instances.
+    gamma : float or "median", default="median"
+        The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
+        instances.
+    balance : bool, default=True
+        Slack of a negative instance costs C times the number of positive bags over the number of negative
+        instances, so that both sides weigh alike; False: it costs C.
+    solver : {"libsvm", "liblinear"}, default="libsvm"
+        "libsvm" works on a Gram matrix. "liblinear", for the linear kernel, works on the features, with squared
+        slacks, and is the one for large data.
+    max_negatives : int or None, default=50_000
+        Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
+        None: always all.
+    max_iter : int, default=50
+        Machines trained at most.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+    tune : bool, default=False
+        Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
+        ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
+        times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
+        what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once,
+        thins above 20 000 instances, and judges by the mean of the accuracies of both classes.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the drawn negatives, of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        The instances that f needs, scaled; sparse ones as a dict of arrays. For a linear kernel one row, the weights.
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    gamma_, C_ : float
+    kernel_ : str
+    balance_ : bool
+        The values in use.
+    objectives_ : array of shape (n_iter,)
+        Half the squared norm plus the cost of all slacks, after every machine; it never rises.
+    stop_reason_ : {"converged", "cycle", "iterations"}
+        Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
+    n_iter_ : int
+        Machines trained.
+    classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
+    n_features_in_ : int
+
+    Notes
+    -----
+    "libsvm" holds two Gram matrices, 8 N^2 bytes each for N instances: one without and one with the first witnesses,
+    the means. "liblinear" takes about 24 bytes per number of the
+    rows that it trains on: witnesses and (drawn) negatives.
+
+    References
+    ----------
+    Andrews, S., Tsochantaridis, I. and Hofmann, T., "Support Vector Machines for Multiple-Instance Learning",
+    NIPS 2002.
+
+    Examples
+    --------
+    >>> from gmil import WitnessSVM, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = WitnessSVM().fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    >>> model.score_instances(bags[:1]).shape == (len(bags[0]),)
+    True
+    """
+
+    _kept_parameters = ("kernel", "balance")
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **KernelMachine._parameter_constraints,
+        "balance": ["boolean"],
+        "solver": [StrOptions({"libsvm", "liblinear"})],
+        "max_negatives": [AT_LEAST_ONE, None],
+    }
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        balance: bool = True,
+        solver: str = "libsvm",
+        max_negatives: int | None = 50_000,
+        max_iter: int = 50,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            C,
+            kernel=kernel,
+            gamma=gamma,
+            max_iter=max_iter,
+            scale=scale,
+            tune=tune,
+            pos_label=pos_label,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.balance = balance
+        self.solver = solver
+        self.max_negatives = max_negatives
+
+    def as_chosen(self) -> WitnessSVM:
+        """Return a copy that is not fitted, and has the settings in use as its parameters."""
+        settings = {"C": self.C_, "kernel": self.kernel_, "gamma": self.gamma_, "balance": self.balance_}
+        return clone(self).set_params(**settings, tune=False)
+
+    def _tuning_rounds(self, n_bags: int) -> int:
+        # "liblinear" is for large data, where one draw of folds judges many bags.
+        return 1 if self.solver == "liblinear" else super()._tuning_rounds(n_bags)
+
+    def _untuned(self, gamma: float) -> MachineSetting:
+        return MachineSetting(gamma, self.C, self.kernel, self.balance)
+
+    def _rounds(self, gamma: float) -> Sequence[Callable[[MachineSetting], Iterable[MachineSetting]]]:
+        start = MachineSetting(gamma, COSTS[0], self.kernel, self.balance)
+        return [lambda _: weighted_settings(start), priced_settings]
+
+    def _keep_setting(self, setting: MachineSetting) -> None:
+        super()._keep_setting(setting)
+        self.balance_ = setting.balance
+
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
+        return train_witnesses(gram, arrangement.offsets, _costs(arrangement, setting), self.max_iter, backend)
+
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+        rows = thinned_rows(offsets, training.positive, self.max_negatives, training.generator)
+        if rows is not None:
+            instances, offsets = instances[rows], np.searchsorted(rows, offsets)
+        if self.solver == "libsvm":
+            super()._fit_machine(instances, offsets, training, backend)
+            return
+        if self.kernel != "linear":
+            msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
+            raise BagValidationError(msg)
+        self._fit_linear(instances, offsets, training, backend)
+
+    def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+        sample = training.sample(offsets, MOST_LINEAR_INSTANCES)
+        few = sample.of(instances)
+
+        def decide(setting: MachineSetting, test: Booleans) -> Floats:
+            arrangement = arrange(sample.offsets, training.positive, ~test, sample.counts)
+            weights, machine = self._train_linear(few, arrangement, setting, backend)
+            rows, cuts = chosen_rows(sample.offsets, test)
+            return backend.bag_max(few[rows] @ weights + machine.intercept, cuts)
+
+        both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
+        rounds = [lambda _: both, priced_settings]
+        # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
+        setting = training.choose_in_rounds(rounds, self._untuned(1.0), decide, classes_alike=True)
+        self._keep_setting(setting)
+        weights, machine = self._train_linear(instances, arrange(offsets, training.positive), setting, backend)
+        self._keep_weights(weights)
+        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
+
+    def _train_linear(
+        self, instances: Instances, arrangement: Arrangement, setting: MachineSetting, backend: Backend
+    ) -> tuple[Floats, Machine]:
+        candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
+        costs = _costs(arrangement, setting)
+        return train_linear_witnesses(
+            instances[candidates], arrangement.offsets, instances[negatives], costs, self.max_iter, backend
+        )
+
+
+def _costs(arrangement: Arrangement, setting: MachineSetting) -> Floats:
+    n_positive = len(arrangement.offsets) - 1
+    return witness_costs(n_positive, arrangement.negative_counts, setting.C, setting.balance)

@@ -1,0 +1,204 @@
+"""What the rivals share that learn one function of instances, f, and call a bag positive where its maximum is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from gmil.engine import resolve
+from gmil.io.model_files.schema import Array, Choice, Count, Kind, Number, OrMissing, Rows
+from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
+from gmil.methods.shared.sparse_parts import from_parts, to_parts
+from gmil.methods.shared.tuned import Training, TunedClassifier
+from gmil.methods.shared.tuning import MachineSetting, Sample, all_of_bags, priced_settings
+from gmil.methods.svm.gram import Gram
+from gmil.methods.svm.kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+
+class InstanceFunction(TunedClassifier):
+    """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f."""
+
+    kernel: str
+    kernel_: str
+    gamma_: float
+    support_instances_: Any
+    dual_coef_: Floats
+    intercept_: float
+    _kept_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "support_instances_": Rows("S", "d"),
+        "dual_coef_": Array("S"),
+        "intercept_": Number(),
+        "gamma_": Number(at_least=0),
+        "objectives_": Array("I", infinite=True),
+        "stop_reason_": Choice(),
+        "n_iter_": Count(),
+    }
+
+    def _decide(self, X: Any) -> Floats:
+        """Return the largest score of the instances of every bag, (n_bags,)."""
+        bags, instances = self._new_scaled(X)
+        return resolve("auto", self.n_jobs).bag_max(self._instance_values(instances), bags.offsets)
+
+    def score_instances(self, X: Any) -> Floats:
+        """Return how positive every instance is, (n_instances,): f, above zero on the positive side.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        """
+        return self._instance_values(self._new_scaled(X)[1])
+
+    def _instance_values(self, instances: Instances) -> Floats:
+        kernel = InstanceKernel(self.kernel_, self.gamma_)
+        backend = resolve("auto", self.n_jobs)
+        return (
+            expansion(instances, from_parts(self.support_instances_), self.dual_coef_, kernel, backend)
+            + self.intercept_
+        )
+
+    def _keep_support(self, dual: Floats, instances: Instances) -> None:
+        """Keep what f needs of the training instances; for a linear kernel that is one row, its weights."""
+        if self.kernel_ == "linear":
+            self._keep_weights(np.asarray(instances.T @ dual))
+        else:
+            rows = np.flatnonzero(dual) if dual.any() else np.zeros(1, dtype=np.int64)
+            self.support_instances_, self.dual_coef_ = to_parts(instances[rows]), dual[rows]
+
+    def _keep_weights(self, weights: Floats) -> None:
+        """Keep the weights of the features, which are all that a linear f needs."""
+        self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
+
+    def _keep_course(self, intercept: float, objectives: Floats, stop_reason: str) -> None:
+        self.intercept_, self.objectives_ = intercept, objectives
+        self.stop_reason_, self.n_iter_ = stop_reason, len(objectives)
+
+
+class KernelMachine(InstanceFunction):
+    """A method that trains support vector machines on parts of one Gram matrix, until something settles."""
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "C_": OrMissing(Number(above=0)),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TunedClassifier._parameter_constraints,
+        "C": [ABOVE_ZERO],
+        "kernel": [StrOptions({"rbf", "linear"})],
+        "gamma": KERNEL_WIDTH,
+        "max_iter": [AT_LEAST_ONE],
+    }
+
+    def __init__(
+        self,
+        C: float = 10.0,
+        *,
+        kernel: str = "rbf",
+        gamma: float | str = "median",
+        max_iter: int = 50,
+        scale: str | None = "minmax",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        self._fit_machine(self._fit_scaled(training.bags), training.bags.offsets, training, backend)
+
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+        instances = as_double(instances)
+        gamma = kernel_width(self.gamma, instances, backend, training.generator)
+        sample = training.sample(offsets)
+        problem = _Problem(self, instances, sample, training.positive, backend, one_setting=not training.folds)
+        setting = training.choose_in_rounds(self._rounds(gamma), self._untuned(gamma), problem.decide)
+        if sample.rows is not None:
+            problem = _Problem(self, instances, all_of_bags(offsets), training.positive, backend, one_setting=True)
+        self._keep_setting(setting)
+        arrangement, machine = problem.train(setting)
+        self._keep_support(machine.dual, instances[arrangement.rows])
+        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
+
+    def _keep_setting(self, setting: Any) -> None:
+        self.kernel_, self.gamma_, self.C_ = setting.kernel, setting.gamma, setting.C
+
+    def _untuned(self, gamma: float) -> Any:
+        return MachineSetting(gamma, self.C, self.kernel)
+
+    def _rounds(self, gamma: float) -> Sequence[Callable[[Any], Iterable[Any]]]:  # noqa: ARG002
+        """Return what ``tune`` compares, as `Training.choose_in_rounds` takes it."""
+        return [priced_settings]
+
+    @abstractmethod
+    def _train(self, gram: Gram, arrangement: Arrangement, setting: Any, backend: Backend) -> Machine:
+        """Train on rows that are arranged."""
+
+
+class _Problem:
+    """Training bags as one matrix of kernel values, of which every setting and every inner fold takes its part."""
+
+    def __init__(
+        self,
+        method: KernelMachine,
+        instances: Instances,
+        sample: Sample,
+        positive: Booleans,
+        backend: Backend,
+        *,
+        one_setting: bool = False,
+    ) -> None:
+        self.method, self.sample, self.positive, self.backend = method, sample, positive, backend
+        self.instances, self.one_setting = sample.of(instances), one_setting
+        self.pairs: dict[str, Floats] = {}
+        self.last: InstanceKernel | None = None
+        self.values: Floats = np.empty((0, 0))
+
+    def train(self, setting: MachineSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
+        """Train on the chosen bags, or on all."""
+        arrangement = arrange(self.sample.offsets, self.positive, chosen, self.sample.counts)
+        gram = Gram(self._kernel(setting), arrangement.rows)
+        return arrangement, self.method._train(gram, arrangement, setting, self.backend)
+
+    def decide(self, setting: MachineSetting, test: Booleans) -> Floats:
+        """Train on the bags outside ``test`` and return the decisions of those inside."""
+        arrangement, machine = self.train(setting, ~test)
+        rows, cuts = chosen_rows(self.sample.offsets, test)
+        values = Gram(self._kernel(setting), arrangement.rows).everywhere(machine.dual)[rows]
+        return self.backend.bag_max(values + machine.intercept, cuts)
+
+    def _kernel(self, setting: MachineSetting) -> Floats:
+        """Return the kernel values; the last ones are kept, for settings with one kernel follow each other."""
+        kernel = InstanceKernel(setting.kernel, 1.0 if setting.kernel == "linear" else setting.gamma)
+        if kernel != self.last:
+            pairs = self._pairs(setting.kernel)
+            # With one setting only, the kernel may be written over what it is made of: both are large.
+            target = pairs if self.one_setting else np.empty_like(pairs)
+            self.values = pairs if kernel.name == "linear" else kernel.of(pairs, target)
+            self.last = kernel
+        return self.values
+
+    def _pairs(self, kernel: str) -> Floats:
+        if kernel not in self.pairs:
+            self.pairs[kernel] = pair_values(self.instances, kernel, self.backend)
+        return self.pairs[kernel]

@@ -1,0 +1,142 @@
+"""Kernels between instances, slacks, and rows in order; plain arrays in, plain arrays out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.engine.reference import dense_rows
+from gmil.errors import BagValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.methods.kernels.bag_kernels import InstanceKernel
+
+_BLOCK_ENTRIES = 1 << 22
+"""How many kernel values, or features in double precision, are held at once where no Gram matrix is: 32 MiB."""
+
+_MOST_GRAM_BYTES = 8 << 30
+
+
+class Machine(NamedTuple):
+    """A function of training rows, f(x) = sum_i dual_i k(x_i, x) + intercept, and how it was found."""
+
+    dual: Floats  # (n_rows,), zero where a row has no say
+    intercept: float
+    objectives: Floats  # (n_iterations,)
+    stop_reason: str
+
+
+def as_double(X: Instances) -> Instances:
+    """Return instances in double precision, which the solvers need; sparse ones stay sparse."""
+    return X.astype(np.float64, copy=False)
+
+
+def pair_values(X: Instances, kernel: str, backend: Backend) -> Floats:
+    """Return what a kernel is a function of, squared distances ("rbf") or products, of all pairs of rows, (n, n)."""
+    n_rows = X.shape[0]
+    if 8 * n_rows**2 > _MOST_GRAM_BYTES:
+        msg = (
+            f"{n_rows} instances make a kernel matrix of {8 * n_rows**2 / 2**30:.0f} GiB, above the "
+            f"{_MOST_GRAM_BYTES >> 30} GiB that are allowed. Use fewer instances, or "
+            "WitnessSVM(kernel='linear', solver='liblinear'), which needs no such matrix."
+        )
+        raise BagValidationError(msg)
+    if not sp.issparse(X):
+        return _between(X, X, kernel, backend)
+    values = np.empty((n_rows, n_rows))
+    for block in column_blocks(X):
+        values[:, block] = _between(X, dense_rows(X, block), kernel, backend)
+    return values
+
+
+def expansion(X: Instances, support: Instances, dual: Floats, kernel: InstanceKernel, backend: Backend) -> Floats:
+    """Return sum_j dual_j k(x, support_j) of every row, (n_rows,); never all kernel values at once."""
+    found = np.zeros(X.shape[0])
+    for columns in column_blocks(support):
+        block = dense_rows(support, columns)
+        rows = max(1, _BLOCK_ENTRIES // max(block.shape))
+        for start in range(0, X.shape[0], rows):
+            base = _between(as_double(X[start : start + rows]), block, kernel.name, backend)
+            found[start : start + rows] += kernel.of(base, base) @ dual[columns]
+    return found
+
+
+def kernel_columns(X: Instances, basis: Floats, kernel: InstanceKernel, backend: Backend) -> Floats:
+    """Return the kernel between every row and a basis, (n_rows, n_basis)."""
+    base = _between(X, basis, kernel.name, backend)
+    return kernel.of(base, base)
+
+
+def column_blocks(X: Instances) -> Iterator[Integers]:
+    """Yield rows in blocks that may be made dense: all at once where they are."""
+    n_rows, n_features = X.shape
+    size = max(1, _BLOCK_ENTRIES // n_features if sp.issparse(X) else n_rows)
+    for start in range(0, n_rows, size):
+        yield np.arange(start, min(start + size, n_rows))
+
+
+def _between(X: Any, Y: Floats, kernel: str, backend: Backend) -> Floats:
+    if kernel == "rbf":
+        return backend.sq_distances(X, Y)
+    return np.asarray(X @ Y.T)
+
+
+def hinge(margins: Floats) -> Floats:
+    """Return the slack of every margin, max(0, 1 - margin)."""
+    return np.maximum(0, 1 - margins)
+
+
+def svm_objective(norm_sq: float, values: Floats, positive: Booleans, costs: Floats) -> float:
+    """Return half the squared norm plus the cost of all slacks at decision values."""
+    return float(norm_sq / 2 + costs @ hinge(np.where(positive, values, -values)))
+
+
+def first_maxima(values: Floats, offsets: Integers, backend: Backend) -> Integers:
+    """Return the row of the largest value of every bag, the first of equals, (n_bags,)."""
+    return np.asarray(backend.bag_two_min(-values, offsets).where)
+
+
+class Arrangement(NamedTuple):
+    """Rows of some bags: the instances of positive bags, bag after bag, then those of negative bags."""
+
+    rows: Integers  # positions among all instances
+    offsets: Integers  # (n_positive_bags + 1,); rows from offsets[-1] on are of negative bags
+    negative_counts: Floats  # (n_negative_rows,), how many instances each of those stands for
+
+    @property
+    def n_positive_rows(self) -> int:
+        """How many rows are instances of positive bags."""
+        return int(self.offsets[-1])
+
+
+def arrange(
+    offsets: Integers, positive: Booleans, chosen: Booleans | None = None, counts: Floats | None = None
+) -> Arrangement:
+    """Arrange the instances of the chosen bags, or of all; the order of bags within a class stays.
+
+    ``counts``, one for every instance, says how many each stands for; None: one.
+    """
+    chosen = np.ones_like(positive) if chosen is None else chosen
+    positive_bags, negative_bags = np.flatnonzero(positive & chosen), np.flatnonzero(~positive & chosen)
+    sizes = np.diff(offsets)[positive_bags]
+    inside, outside = rows_of(offsets, positive_bags), rows_of(offsets, negative_bags)
+    negative_counts = np.ones(len(outside)) if counts is None else counts[outside]
+    cuts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Arrangement(np.concatenate([inside, outside]), cuts, negative_counts)
+
+
+def rows_of(offsets: Integers, bags: Integers) -> Integers:
+    """Return the positions of the instances of some bags, bag after bag."""
+    parts = [np.arange(offsets[bag], offsets[bag + 1]) for bag in bags]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def chosen_rows(offsets: Integers, chosen: Booleans) -> tuple[Integers, Integers]:
+    """Return the positions of the instances of the chosen bags, and the offsets of those bags among them."""
+    return rows_of(offsets, np.flatnonzero(chosen)), np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])

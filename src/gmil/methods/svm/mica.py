@@ -1,0 +1,249 @@
+"""MICA: a sparse plane, found by linear programs, that has a point of every positive bag on its positive side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import StrOptions
+
+from gmil.base import register
+from gmil.engine.reference import dense_rows
+from gmil.io.model_files.schema import Count, Kind, Number
+from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
+from gmil.methods.shared.tuning import KERNELS, WIDTHS, given_first
+from gmil.methods.svm.kernel_machine import InstanceFunction
+from gmil.methods.svm.kernels import arrange, as_double, chosen_rows, kernel_columns
+from gmil.methods.svm.mica_training import Plane, slack_costs, train_mica
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.methods.shared.tuned import Training
+    from gmil.methods.svm.kernels import Arrangement
+
+NUS = (100.0, 10.0, 1.0, 1000.0)
+"""What ``tune=True`` chooses nu from; of equally accurate settings the first wins."""
+
+_FEW_BAGS = 150
+"""Below this, inner folds are drawn twice: those of one draw are a noisy judge."""
+
+
+@dataclass(frozen=True)
+class MICASetting:
+    """What slack costs, the space that the plane lies in, and how slack is weighted."""
+
+    nu: float
+    kernel: str
+    balance: bool
+    width: float = 1.0  # times the gamma that the method would take untuned
+
+
+@register(method="mica")
+class MICA(InstanceFunction):
+    """MICA: a plane with few weights and a convex combination of every positive bag on one side (Mangasarian and Wild).
+
+    One point in the convex hull of every positive bag, its mean at first, and all instances of negative bags are
+    separated by the plane whose weights have the least 1-norm, with slack: a linear program. For the plane found, the
+    best points of the bags and the best threshold follow, and so on in turns. A bag is positive where an instance of it
+    is on the positive side.
+
+    Parameters
+    ----------
+    nu : float, default=100.0
+        What the mean slack of positive bags costs, next to the 1-norm of the weights.
+    kernel : {"linear", "rbf"}, default="linear"
+        "rbf": the plane lies in the space of kernel values exp(-gamma d^2) between an instance and a basis of training
+        instances, a reduced kernel.
+    gamma : float or "median", default="median"
+        "median" is one over the median squared distance between training instances.
+    balance : bool, default=True
+        The mean slack of negative instances costs nu as well, so that both classes weigh alike; False: slack of a
+        negative instance costs what that of a positive bag does, nu over the number of positive bags.
+    n_basis : int, default=200
+        Training instances drawn as the basis of the RBF kernel, all where there are fewer.
+    max_iter : int, default=30
+        Linear programs solved for the plane at most.
+    tol : float, default=1e-4
+        Training ends where the objective falls by less than this share.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`; the 1-norm needs features of one
+        scale.
+    tune : bool, default=False
+        Choose by accuracy on five folds of the training bags, drawn twice where there are fewer than 150: first both
+        kernels, each with and without ``balance`` (those given win ties), with nu = 100 and ``gamma``; then nu from 1,
+        10, 100, 1000; then, for the RBF kernel, gamma from 0.3, 1, 3 times ``gamma``. Of more than 2000 instances, 2000
+        stand for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it
+        would.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the compiled kernels, as in `gmil.GMIL`.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the basis, of the instances that speak for the median, and of the folds.
+
+    Attributes
+    ----------
+    support_instances_ : array of shape (n_support, n_features)
+        For the linear kernel one row, the weights; else the basis instances that have a weight, scaled (sparse ones as
+        a dict of arrays).
+    dual_coef_ : array of shape (n_support,)
+        f(x) is the sum of these times the kernel between x and a support instance, plus ``intercept_``.
+    intercept_ : float
+    n_weights_ : int
+        Weights that are not zero.
+    gamma_, nu_ : float
+    kernel_ : str
+    balance_ : bool
+        The values in use.
+    objectives_ : array of shape (n_iter,)
+        The 1-norm of the weights plus the cost of all slacks, after every program; it never rises.
+    stop_reason_ : {"converged", "iterations"}
+        Why training ended: the objective or the points of the bags stayed, or ``max_iter`` was reached.
+    n_iter_ : int
+        Linear programs solved for the plane.
+    classes_ : array of shape (2,)
+    pos_label_ : label
+        The positive class.
+    n_features_in_ : int
+
+    Notes
+    -----
+    A program has two constraints per feature and a variable per instance; negative instances join it only once they are
+    violated, so that thousands of them are no burden. Equally good planes may differ in their weights.
+
+    References
+    ----------
+    Mangasarian, O. L. and Wild, E. W., "Multiple Instance Classification via Successive Linear Programming", Journal of
+    Optimization Theory and Applications 137, 2008.
+
+    Examples
+    --------
+    >>> from gmil import MICA, make_bags
+    >>> bags, y = make_bags(60, separation=8, random_state=0, return_X_y=True)
+    >>> model = MICA().fit(bags[:40], y[:40])
+    >>> model.score(bags[40:], y[40:])
+    1.0
+    """
+
+    _kept_parameters = ("kernel", "balance")
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "nu_": Number(above=0),
+        "n_weights_": Count(),
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **InstanceFunction._parameter_constraints,
+        "nu": [ABOVE_ZERO],
+        "kernel": [StrOptions({"linear", "rbf"})],
+        "gamma": KERNEL_WIDTH,
+        "balance": ["boolean"],
+        "n_basis": [AT_LEAST_ONE],
+        "max_iter": [AT_LEAST_ONE],
+        "tol": [NOT_NEGATIVE],
+    }
+
+    def __init__(
+        self,
+        nu: float = 100.0,
+        *,
+        kernel: str = "linear",
+        gamma: float | str = "median",
+        balance: bool = True,
+        n_basis: int = 200,
+        max_iter: int = 30,
+        tol: float = 1e-4,
+        scale: str | None = "standard",
+        tune: bool = False,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.gamma = gamma
+        self.balance = balance
+        self.n_basis = n_basis
+        self.max_iter = max_iter
+        self.tol = tol
+        self.scale = scale
+        self.tune = tune
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit_tuned(self, training: Training, backend: Backend) -> None:
+        offsets, positive = training.bags.offsets, training.positive
+        instances = as_double(self._fit_scaled(training.bags))
+        spaces = _Spaces(self, instances, backend, training.generator)
+        sample = training.sample(offsets)
+
+        def decide(setting: MICASetting, test: Booleans) -> Floats:
+            features = sample.of(spaces.features(setting))
+            arrangement = arrange(sample.offsets, positive, ~test, sample.counts)
+            plane = self._train(features, arrangement, setting, backend)
+            rows, cuts = chosen_rows(sample.offsets, test)
+            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
+
+        untuned = MICASetting(self.nu, self.kernel, self.balance)
+        setting = training.choose_in_rounds(self._rounds(), untuned, decide)
+        self.nu_, self.kernel_, self.balance_ = setting.nu, setting.kernel, setting.balance
+        self.gamma_ = 1.0 if setting.kernel == "linear" else spaces.gamma * setting.width
+        plane = self._train(spaces.features(setting), arrange(offsets, positive), setting, backend)
+        self._keep_plane(plane, instances, spaces)
+
+    def _rounds(self) -> Sequence[Callable[[MICASetting], Iterable[MICASetting]]]:
+        weighted = [
+            MICASetting(NUS[0], kernel, balance)
+            for kernel in given_first(self.kernel, KERNELS)
+            for balance in (self.balance, not self.balance)
+        ]
+        return [
+            lambda _: weighted,
+            lambda best: [replace(best, nu=nu) for nu in NUS],
+            lambda best: [replace(best, width=width) for width in WIDTHS] if best.kernel == "rbf" else [],
+        ]
+
+    def _tuning_rounds(self, n_bags: int) -> int:
+        return 2 if n_bags < _FEW_BAGS else 1
+
+    def _train(self, features: Instances, arrangement: Arrangement, setting: MICASetting, backend: Backend) -> Plane:
+        n_points = len(arrangement.offsets) - 1
+        costs = slack_costs(setting.nu, n_points, arrangement.negative_counts, setting.balance)
+        return train_mica(features[arrangement.rows], arrangement.offsets, costs, self.max_iter, self.tol, backend)
+
+    def _keep_plane(self, plane: Plane, instances: Instances, spaces: _Spaces) -> None:
+        self.n_weights_ = int(np.count_nonzero(plane.weights))
+        if self.kernel_ == "linear":
+            self._keep_weights(plane.weights)
+        else:
+            self._keep_support(plane.weights, instances[spaces.basis])
+        self._keep_course(-plane.threshold, plane.objectives, plane.stop_reason)
+
+
+class _Spaces:
+    """The features of training instances under each kernel; those of the last one are kept."""
+
+    def __init__(self, method: MICA, instances: Instances, backend: Backend, generator: np.random.Generator) -> None:
+        self.instances, self.backend = instances, backend
+        self.last: tuple[InstanceKernel | None, Instances] = None, instances
+        if method.kernel == "rbf" or method.tune:
+            n_instances = instances.shape[0]
+            self.basis = np.sort(generator.choice(n_instances, min(method.n_basis, n_instances), replace=False))
+            self.gamma = kernel_width(method.gamma, instances, backend, generator)
+
+    def features(self, setting: MICASetting) -> Instances:
+        """Return the features of all instances."""
+        if setting.kernel == "linear":
+            return self.instances
+        kernel = InstanceKernel("rbf", self.gamma * setting.width)
+        if self.last[0] != kernel:
+            basis = dense_rows(self.instances, self.basis)
+            self.last = kernel, kernel_columns(self.instances, basis, kernel, self.backend)
+        return self.last[1]

@@ -1,0 +1,169 @@
+"""Training of MICA: a linear program for the plane, then the best point of every positive bag, in turns.
+
+Rows are arranged as `gmil.methods.svm.kernels.Arrangement` says: those of positive bags first, cut by ``offsets``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linprog
+
+from gmil.errors import GmilError
+from gmil.methods.svm.kernels import first_maxima, hinge
+from gmil.methods.svm.training import bag_means, one_of_each
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_FIRST_ROWS = 1000
+"""Negative instances that the first program holds; those that it gets wrong follow."""
+
+_TOLERANCE = 1e-6
+"""Below the feasibility tolerance of the solver nothing counts as violated."""
+
+
+class Plane(NamedTuple):
+    """f(x) = x.weights - threshold, and how it was found."""
+
+    weights: Floats
+    threshold: float
+    objectives: Floats  # (n_iterations,)
+    stop_reason: str
+
+
+class SlackCosts(NamedTuple):
+    """What a unit of slack costs, next to the 1-norm of the weights."""
+
+    point: float  # of the point of a positive bag
+    negatives: Floats  # (n_negatives,), of every negative instance
+
+
+def slack_costs(nu: float, n_points: int, negative_counts: Floats, balance: bool) -> SlackCosts:
+    """Return costs under which the mean slack of positive bags costs nu.
+
+    Balanced, that of negative instances costs as much; else each of them costs as much as a bag. ``negative_counts``
+    says how many negative instances each row stands for, so that a sample costs what all do.
+    """
+    point = nu / n_points
+    return SlackCosts(point, (nu / negative_counts.sum() if balance else point) * negative_counts)
+
+
+def train_mica(
+    X: Instances, offsets: Integers, costs: SlackCosts, max_iter: int, tol: float, backend: Backend
+) -> Plane:
+    """Train MICA from the means of positive bags; neither step can raise the objective.
+
+    Parameters
+    ----------
+    X : (n_rows, n_features)
+    offsets : (n_positive_bags + 1,)
+    costs : SlackCosts
+    max_iter : int
+    tol : float
+        Training ends where the objective falls by less than this share.
+    backend : Backend
+    """
+    inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
+    mixture = bag_means(offsets, int(offsets[-1]))
+    active: Integers = np.unique(np.linspace(0, negatives.shape[0] - 1, _FIRST_ROWS).astype(np.int64))
+    objectives: list[float] = []
+    reason = "iterations"
+    for _ in range(max_iter):
+        weights, threshold, active = solve_plane(mixture @ inside, negatives, costs, active)
+        scores, negative_scores = np.asarray(inside @ weights), np.asarray(negatives @ weights)
+        chosen = mixture @ scores
+        objectives.append(plane_objective(weights, threshold, chosen, negative_scores, costs))
+        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tol * abs(objectives[-2]):
+            reason = "converged"
+            break
+        best = first_maxima(scores, offsets, backend)
+        moved = best_threshold(scores[best], negative_scores, costs)
+        fails = chosen - moved < 1
+        if not (fails & (scores[best] > chosen)).any():
+            reason = "converged"
+            break
+        mixture = _replaced(mixture, one_of_each(best, len(scores)), fails)
+    return Plane(weights, threshold, np.array(objectives), reason)
+
+
+def plane_objective(
+    weights: Floats, threshold: float, chosen: Floats, negative_scores: Floats, costs: SlackCosts
+) -> float:
+    """Return the 1-norm of the weights plus the cost of the slacks of points of positive bags and of negatives."""
+    by_points = costs.point * hinge(chosen - threshold).sum()
+    return float(np.abs(weights).sum() + by_points + costs.negatives @ hinge(threshold - negative_scores))
+
+
+def solve_plane(
+    points: Any, negatives: Instances, costs: SlackCosts, active: Integers
+) -> tuple[Floats, float, Integers]:
+    """Solve for the plane between given points of positive bags and all negatives.
+
+    The program is solved with the ``active`` negatives; those outside that the plane violates join them, until there is
+    none. That is the solution of the whole, as the negatives left out have no slack. Returns weights, threshold and the
+    active negatives.
+    """
+    n_negatives = negatives.shape[0]
+    while True:
+        weights, threshold = _solve_program(points, negatives[active], costs.point, costs.negatives[active])
+        margins = threshold - np.asarray(negatives @ weights)
+        violated = np.setdiff1d(np.flatnonzero(margins < 1 - _TOLERANCE), active)
+        if len(violated) == 0:
+            return weights, threshold, np.flatnonzero(margins < 1 + _TOLERANCE) if n_negatives > _FIRST_ROWS else active
+        worst = violated[np.argsort(margins[violated])[: max(_FIRST_ROWS, len(active))]]
+        active = np.concatenate([active, worst])
+
+
+def _solve_program(points: Any, negatives: Any, by_point: float, by_negative: Floats) -> tuple[Floats, float]:
+    """Solve one linear program; weights and threshold are the prices of its dual, which is several times faster.
+
+    The dual has a share for every row, at most what its slack costs. The shares of both sides sum to the same, their
+    sum is as large as can be, and no feature differs by more than 1 between the two weighted sums of rows.
+    """
+    n_points, n_features = points.shape
+    n_rows = n_points + negatives.shape[0]
+    differences = sp.csc_array(sp.vstack([sp.csr_array(points), -sp.csr_array(negatives)]).T)
+    sides = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])
+    most = np.concatenate([np.full(n_points, by_point), by_negative])
+    found = linprog(
+        -np.ones(n_rows),
+        A_ub=sp.vstack([differences, -differences]),
+        b_ub=np.ones(2 * n_features),
+        A_eq=sides[None, :],
+        b_eq=[0],
+        bounds=np.column_stack([np.zeros(n_rows), most]),
+        method="highs",
+        # There is nothing to simplify in dense rows, and looking for it takes half the time.
+        options={"presolve": False},
+    )
+    if found.x is None:
+        msg = f"The linear program of MICA was not solved: {found.message} Scale the features, or change nu."
+        raise GmilError(msg)
+    above, below = np.split(found.ineqlin.marginals, 2)
+    return below - above, float(found.eqlin.marginals[0])
+
+
+def best_threshold(positive_scores: Floats, negative_scores: Floats, costs: SlackCosts) -> float:
+    """Return the threshold with the least cost of slacks for given scores; the middle of several.
+
+    The cost is convex and bends where a slack vanishes: at a positive score less one, and at a negative score plus one.
+    """
+    bends = np.concatenate([positive_scores - 1, negative_scores + 1])
+    rises = np.concatenate([np.full(len(positive_scores), costs.point), costs.negatives])
+    order = np.argsort(bends, kind="stable")
+    slopes = np.cumsum(rises[order]) - costs.negatives.sum()  # to the right of every bend
+    level = np.abs(slopes) <= 1e-12 * rises.sum()
+    if level.any():
+        first = int(level.argmax())
+        return float(bends[order[first : first + 2]].mean())
+    return float(bends[order[int((slopes > 0).argmax())]])
+
+
+def _replaced(mixture: Any, best: Any, fails: Booleans) -> Any:
+    """Return the mixtures with those that fail replaced by the best instance."""
+    keep, change = sp.diags_array((~fails).astype(float)), sp.diags_array(fails.astype(float))
+    return sp.csr_array(keep @ mixture + change @ best)

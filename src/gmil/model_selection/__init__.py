@@ -1,0 +1,1 @@
+"""Cross-validation of bags: folds, `cross_validate`, its result, metrics."""

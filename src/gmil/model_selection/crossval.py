@@ -1,0 +1,205 @@
+"""Cross-validation over bags: everything that is fitted, scaling included, is fitted on the training folds."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import column_or_1d
+
+from gmil.bags.finite import refuse_non_finite
+from gmil.bags.tables import missing_entries
+from gmil.base import BagClassifier, choose_positive_class, warn_of_positive_class
+from gmil.errors import BagValidationError
+from gmil.fold_work import Fold, FoldWork, Worker
+from gmil.model_selection.fold_by_fold import fold_by_fold
+from gmil.model_selection.folds import (
+    check_seed,
+    estimator_seed,
+    fold_numbers,
+    is_indicator,
+    last_step,
+    reusable_splits,
+    strata,
+    training_folds_are_complete,
+)
+from gmil.model_selection.result import CVResult
+from gmil.scale import LazyBags
+from gmil.validation import check_bags, check_label_count, check_lazy_bags, refuse_fractions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gmil.engine.arrays import Floats, Integers
+
+
+def cross_validate(
+    estimator: BaseEstimator,
+    bags: Any,
+    y: Any,
+    *,
+    cv: Any = 10,
+    repeats: int = 1,
+    groups: Any = None,
+    param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CVResult:
+    """Cross-validate an estimator on bags.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any classifier of bags, or a pipeline that ends in one. It is cloned, never fitted itself.
+    bags : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+    y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
+        With an indicator matrix, folds are balanced by combinations of labels, and GMIL sets every label against the
+        others on one clustering.
+    cv : int, splitter or iterable, default=10
+        A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
+        seeded by ``random_state + repeat``. A splitter must test every bag exactly once; the splits of an iterable
+        serve every repeat.
+    repeats : int, default=1
+        How often to repeat, with other folds and other seeds. Repeat r is what ``random_state + r`` gives alone.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) stay in one fold. An estimator whose ``fit`` takes groups is given those
+        of its training bags, and so keeps them together where it chooses something.
+    param_grid : dict or list of dicts, optional
+        Parameters and their values; every combination is a setting, on the same folds and seeds.
+    random_state : int or None, default=0
+        The seed of folds and, together with the number of the fold, of the estimator. None draws one, which the
+        result tells.
+    n_jobs : int, optional
+        Processes over folds.
+    progress : callable, optional
+        Called with the number of fits done and of all fits.
+
+    Returns
+    -------
+    CVResult
+
+    Examples
+    --------
+    >>> import gmil
+    >>> bags, y = gmil.load_musk1(return_X_y=True)
+    >>> result = gmil.cross_validate(gmil.GMIL.from_paper("musk1"), bags, y, cv=5)
+    >>> result.predictions.shape
+    (1, 1, 92)
+    >>> 0.5 < result.accuracy() < 1
+    True
+    """
+    random_state = _check_numbers(repeats, random_state)
+    cv = reusable_splits(cv)
+    if isinstance(bags, LazyBags):
+        bags = check_lazy_bags(bags)
+    else:
+        # Pipelines may fill missing values in; classifiers alone refuse them, and in a fold bags have other numbers.
+        bags = check_bags(bags, allow_nan=not isinstance(estimator, BagClassifier))
+    y = np.asarray(y)
+    y = y if is_indicator(y) else column_or_1d(y, warn=True)
+    check_label_count(len(y), bags)
+    if y.ndim == 1 and not missing_entries(y).any():  # estimators tell which label is missing
+        refuse_fractions(y)
+    groups = None if groups is None else np.asarray(groups)
+    folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
+    settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
+    estimator = _with_positive_class(estimator, settings, y)
+    work = FoldWork(settings, bags, y, _every_fold(folds, random_state), groups, n_jobs, progress)
+    together = _folds_together(estimator, work, folds)
+    if together is None:
+        found = fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
+    else:
+        found = _all_at_once(together, estimator, work, folds)
+    return replace(found, groups=groups, random_state=random_state)
+
+
+def _every_fold(folds: Integers, random_state: int) -> list[Fold]:
+    """Return the folds of all repeats, those of the first one first."""
+    n_folds = int(folds.max()) + 1
+    return [Fold(row != f, estimator_seed(random_state, r, f)) for r, row in enumerate(folds) for f in range(n_folds)]
+
+
+def _folds_together(estimator: Any, work: FoldWork, folds: Integers) -> Worker | None:
+    """Return what decides about all folds together, where the class of the estimator itself can do that."""
+    can = vars(type(estimator)).get("_folds_together")
+    return can(estimator, work) if can is not None and training_folds_are_complete(work.y, folds) else None
+
+
+def _check_numbers(repeats: Any, random_state: Any) -> int:
+    """Return the seed, drawn where there is none; every repeat has the next one."""
+    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
+        msg = f"repeats must be a whole number and at least 1, got {repeats!r}."
+        raise BagValidationError(msg)
+    if random_state is None:
+        return int(np.random.default_rng().integers(1 << 31))
+    return check_seed(random_state, n_seeds=int(repeats))
+
+
+def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDArray[Any]) -> Any:
+    """Return an estimator that knows which of two strings is positive, so that not every fold has to say it."""
+    classes = sorted(set(y.tolist())) if y.ndim == 1 and all(isinstance(label, str) for label in y) else []
+    if len(classes) != 2 or any(name.endswith("pos_label") for setting in settings for name in setting):
+        return estimator
+    copied, name = clone(estimator), f"{last_step(estimator)[0]}pos_label"
+    if copied.get_params().get(name, False) is not None:
+        return estimator
+    warn_of_positive_class(classes[1])
+    return copied.set_params(**{name: classes[1]})
+
+
+def _all_at_once(decide: Worker, estimator: Any, work: FoldWork, folds: Integers) -> CVResult:
+    """Give all folds, repeats and settings together to what decides about them."""
+    y, n_settings, n_folds = work.y, len(work.settings), int(folds.max()) + 1
+    if not isinstance(work.bags, LazyBags):
+        refuse_non_finite(work.bags)
+    repeat_of = np.repeat(np.arange(len(folds)), n_folds)
+    tested = ~np.array([fold.training for fold in work.folds])  # (n_folds in all, n_bags)
+    several = is_indicator(y)
+    n_classes = y.shape[1] if several else len(np.unique(y))
+    is_one_problem = n_classes == 2 and not several
+    decisions = np.empty((n_settings, len(folds), len(y), 1 if is_one_problem else n_classes))
+
+    def keep(setting: int, some: list[int], found: Floats) -> None:
+        """Let every bag take the decision of the fold that tests it."""
+        rows, columns = np.nonzero(tested[some])
+        decisions[setting, repeat_of[some][rows], columns] = found[rows, :, columns]
+
+    start = time.perf_counter()
+    decide(work, keep)
+    seconds = time.perf_counter() - start
+    found = decisions[..., 0] if is_one_problem else decisions
+    settings = [dict(setting) for setting in work.settings]
+    oriented, predictions, positive_label = _oriented(estimator, settings, found, y)
+    shared = np.full((n_settings, len(folds), n_folds), seconds / work.n_fits)
+    return CVResult(y, predictions, oriented, folds, shared, np.zeros_like(shared), settings, positive_label)
+
+
+def _oriented(
+    estimator: Any, settings: list[dict[str, Any]], decisions: Floats, y: NDArray[Any]
+) -> tuple[Floats, NDArray[Any], Any]:
+    """Return decisions about the second of two classes, predictions, and the positive class under the first setting.
+
+    Predictions are of shape (n_settings, n_repeats, *shape of y). The decisions given are about the positive class.
+    """
+    if is_indicator(y):
+        return decisions, (decisions > 0).astype(y.dtype), None
+    models = [_knowing_its_classes(estimator, setting, y) for setting in settings]
+    oriented = np.stack([model._oriented(own) for model, own in zip(models, decisions, strict=True)])
+    flat = oriented.reshape(len(settings), -1, *decisions.shape[3:])
+    predictions = np.stack([model._labels_of(own) for model, own in zip(models, flat, strict=True)])
+    return oriented, predictions.reshape(*decisions.shape[:2], *y.shape), models[0].pos_label_
+
+
+def _knowing_its_classes(estimator: Any, setting: Mapping[str, Any], y: NDArray[Any]) -> Any:
+    """Return a model that is not fitted but can turn decisions into labels."""
+    classes = np.unique(y)
+    model = type(estimator)(pos_label=setting.get("pos_label", estimator.pos_label))
+    model.classes_, model.pos_label_ = classes, choose_positive_class(model.pos_label, classes)
+    return model

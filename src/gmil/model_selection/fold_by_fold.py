@@ -1,0 +1,158 @@
+"""Cross-validation one fold after another, or several at a time: for every estimator that cannot do all at once."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+
+from gmil.base import BagClassifier
+from gmil.engine import n_threads, one_blas_thread
+from gmil.model_selection.folds import estimator_seed, fit_with_groups, is_indicator, last_step
+from gmil.model_selection.result import CVResult
+from gmil.safety.processes import bound
+from gmil.scale import LazyBags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Floats, Integers
+
+_MOST_BYTES_PER_THREAD = 1 << 26
+"""Folds in threads hold a copy of their instances each: above this size one fold at a time uses all threads."""
+
+
+class _FoldResult(NamedTuple):
+    predictions: NDArray[Any]
+    decisions: Floats
+    fit_seconds: float
+    predict_seconds: float
+    positive_label: Any
+
+
+def fold_by_fold(
+    estimator: BaseEstimator,
+    bags: Bags | LazyBags,
+    y: NDArray[Any],
+    folds: Integers,
+    settings: list[dict[str, Any]],
+    random_state: int,
+    n_jobs: int | None,
+    progress: Callable[[int, int], None] | None,
+    groups: NDArray[Any] | None,
+) -> CVResult:
+    """Fit and judge under every setting, in every fold of every repeat."""
+    n_folds = int(folds.max()) + 1
+    places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
+    several = is_indicator(y)
+    classes = np.arange(y.shape[1]) if several else np.unique(y)
+    shape = (len(settings), len(folds), len(y))
+    predictions = np.empty((*shape, *y.shape[1:]), dtype=y.dtype)
+    decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
+    seconds = np.zeros((2, len(settings), len(folds), n_folds))
+    threads = _threads_over_folds(estimator, bags, n_jobs)
+    alone = {"n_jobs": 1} if threads > 1 else {}
+    tasks = (
+        delayed(bound(_run_fold))(
+            estimator,
+            {**settings[s], **alone},
+            bags,
+            y,
+            folds[r] == f,
+            estimator_seed(random_state, r, f),
+            classes,
+            groups,
+        )
+        for s, r, f in places
+    )
+    positive_labels: list[Any] = [None] * len(settings)
+    results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_jobs)
+    for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
+        test = folds[r] == f
+        predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
+        seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
+        positive_labels[s] = result.positive_label if decisions.ndim == 3 else None
+        if progress is not None:
+            progress(done, len(places))
+    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
+
+
+def _threads_over_folds(estimator: Any, bags: Bags | LazyBags, n_jobs: int | None) -> int:
+    """Return how many folds are worked on at a time in threads of this process; 1 means no threads."""
+    if n_jobs is not None or isinstance(bags, LazyBags) or not getattr(estimator, "_folds_in_threads", False):
+        return 1
+    return n_threads(estimator.n_jobs) if bags.n_instances * bags.n_features * 8 <= _MOST_BYTES_PER_THREAD else 1
+
+
+def _in_threads(tasks: Iterable[Any], threads: int) -> Iterator[_FoldResult]:
+    with one_blas_thread():
+        yield from Parallel(n_jobs=threads, backend="threading", return_as="generator")(tasks)
+
+
+def _in_processes(tasks: Iterable[Any], bags: Bags | LazyBags, n_jobs: int | None) -> Iterator[_FoldResult]:
+    # Bags on disk are read by threads of this process or by a cluster: processes beside them would only wait.
+    processes = 1 if isinstance(bags, LazyBags) else n_jobs
+    yield from Parallel(n_jobs=processes, return_as="generator")(tasks)
+
+
+def _run_fold(
+    estimator: BaseEstimator,
+    setting: Mapping[str, Any],
+    bags: Bags | LazyBags,
+    y: NDArray[Any],
+    test: NDArray[np.bool_],
+    seed: int,
+    classes: NDArray[Any],
+    groups: NDArray[Any] | None,
+) -> _FoldResult:
+    model = clone(estimator).set_params(**setting)
+    seeds = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
+    model.set_params(**seeds)
+    training, held_out = bags[~test], bags[test]
+    training_groups = None if groups is None else groups[~test]
+    start = time.perf_counter()
+    fit_with_groups(model, training, y[~test], training_groups)
+    fitted = time.perf_counter()
+    predictions, decisions = _judge(model, held_out, classes)
+    end = time.perf_counter()
+    return _FoldResult(predictions, decisions, fitted - start, end - fitted, positive_class(model))
+
+
+def positive_class(model: Any) -> Any:
+    """Return the positive class of a fitted model of two classes: ``pos_label_``, or ``classes_[1]`` without one."""
+    _, last = last_step(getattr(model, "best_estimator_", model))
+    label = getattr(last, "pos_label_", None)
+    return model.classes_[1] if label is None else label
+
+
+def _judge(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+    """Return labels, and decisions with one column per class of all bags; a class that training lacked is NaN."""
+    if isinstance(model, BagClassifier) and type(model).predict is BagClassifier.predict:
+        decisions = model.decision_function(bags)  # labels follow from it: bags are looked at once
+        return model._labels_of(decisions), _of_classes(decisions, model, len(bags), classes)
+    predictions = model.predict(bags)
+    is_one_problem = len(classes) == 2 and predictions.ndim == 1  # and not two labels, of which a bag may have both
+    if hasattr(model, "decision_function"):
+        decisions = model.decision_function(bags)
+    elif hasattr(model, "predict_proba"):
+        decisions = model.predict_proba(bags)
+        decisions = decisions[:, 1] if is_one_problem else decisions
+    else:
+        return predictions, np.full(len(bags) if is_one_problem else (len(bags), len(classes)), np.nan)
+    return predictions, _of_classes(decisions, model, len(bags), classes)
+
+
+def _of_classes(decisions: Floats, model: Any, n_bags: int, classes: NDArray[Any]) -> Floats:
+    if len(classes) == 2 or decisions.shape == (n_bags, len(classes)):
+        return np.asarray(decisions)
+    full = np.full((n_bags, len(classes)), np.nan)
+    if decisions.ndim == 1:
+        decisions = np.column_stack([-decisions, decisions])
+    full[:, np.searchsorted(classes, model.classes_)] = decisions
+    return full

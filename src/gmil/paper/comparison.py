@@ -1,0 +1,219 @@
+"""A comparison of methods on somebody's own bags: which methods, how, and what came out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from gmil.checks.controls import CONTROLS
+from gmil.errors import SpecificationError
+from gmil.paper.runs import environment
+from gmil.paper.runs.jobs import known_methods
+from gmil.paper.runs.parsing import load_spec
+from gmil.paper.runs.specification import MethodEntry, Protocol, Spec
+from gmil.paper.statistics import compare_with_best
+from gmil.validation import refuse_fractions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gmil.bags import Bags
+    from gmil.checks import DataCheck
+    from gmil.paper.runs.results import Results
+
+NAME = "compare"
+METHODS = (
+    "gmil", "gmil-cv", "weighted-gmil", "bag-statistics", "nsk", "single-instance", "mi-graph", "miles", "citation-knn",
+    "mi-vlad", "mi-fv",
+)  # fmt: skip
+QUICK_METHODS = ("gmil", "weighted-gmil", "bag-statistics", "mi-fv")
+MOST_INSTANCES = {"nsk": 15_000, "mi-graph": 10_000, "miles": 10_000, "citation-knn": 10_000, "single-instance": 20_000}
+"""Methods whose cost grows with the square of the instances are left out above this, unless they are asked for."""
+FOLDS, REPEATS = 10, 3
+
+
+def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bool) -> tuple[list[str], list[str]]:
+    """Return the methods to compare, and a note about each that is left out.
+
+    Parameters
+    ----------
+    bags : Bags
+    y : array of shape (n_bags,)
+    asked : sequence of str, optional
+        Names as on the command line; all of them are taken.
+    quick : bool
+        Take the few that answer soon.
+    """
+    known = known_methods()
+    for name in asked or ():
+        if name not in known:
+            msg = f"There is no method {name!r}; the methods are {', '.join(sorted(known))}."
+            raise SpecificationError(msg)
+    several = len(np.unique(np.asarray(y))) > 2
+    chosen, notes = [], []
+    for name in asked or (QUICK_METHODS if quick else METHODS):
+        if several and not get_tags(known[name]()).classifier_tags.multi_class:
+            notes.append(f"{name} knows two classes only and is left out.")
+        elif not asked and bags.n_instances > MOST_INSTANCES.get(name, bags.n_instances):
+            notes.append(
+                f"{name} takes long with more than {MOST_INSTANCES[name]} instances and is left out unless asked for."
+            )
+        else:
+            chosen.append(name)
+    return [name for name in chosen if name not in CONTROLS], notes
+
+
+def comparison_spec(
+    dataset: str,
+    y: Any,
+    methods: Sequence[str],
+    *,
+    repeats: int,
+    folds: int,
+    seed: int,
+    pos_label: Any = None,
+    groups: Any = None,
+) -> Spec:
+    """Return the experiment: methods with their defaults, the controls, on one data set.
+
+    There are no more folds than the rarest class has bags or, where bags belong together, groups.
+    """
+    labels_of_bags = np.asarray(y)
+    refuse_fractions(labels_of_bags)
+    units = np.arange(len(labels_of_bags)) if groups is None else np.asarray(groups)
+    rarest, label = min((len(np.unique(units[labels_of_bags == c])), c) for c in np.unique(labels_of_bags).tolist())
+    if rarest < 2:
+        what = "bag" if groups is None else "group"
+        msg = (
+            f"Every class needs at least 2 {what}s to be compared on, but class {label!r} has a single {what}. "
+            f"Add {what}s, or leave it out."
+        )
+        raise SpecificationError(msg)
+    labels = {entry.name: entry.label for entry in load_spec("table1").first_entries()}
+    known = known_methods()
+    entries = []
+    for name in methods:
+        has_positive = pos_label is not None and "pos_label" in known[name]().get_params()
+        params = {"pos_label": pos_label} if has_positive else {}
+        entries.append(MethodEntry(name, labels.get(name, name), columns=("paper",), params=params))
+    return Spec(
+        name=NAME,
+        title=f"Methods on {dataset}",
+        datasets=(dataset,),
+        methods=tuple(entries),
+        controls=True,
+        protocol=Protocol(folds=min(folds, rarest), repeats=repeats, seed=seed),
+    )
+
+
+def summarize(
+    results: Results, check: DataCheck | None, data: dict[str, Any], notes: Sequence[str], *, groups: Any = None
+) -> dict[str, Any]:
+    """Return the comparison: a row per method, the best first, with its difference to the best; JSON can say all of it.
+
+    Parameters
+    ----------
+    results : Results
+    check : DataCheck, optional
+        Whether the data can be trusted.
+    data : dict
+        Where the data is: ``source``, and what it was read with.
+    notes : sequence of str
+    groups : array of shape (n_bags,), optional
+        Intervals are by bootstrap over these, where bags belong together.
+    """
+    dataset = results.datasets[0]
+    labels = {entry.name: entry.label for entry in results.spec.methods}
+    labels |= {name: label for name, (label, _) in CONTROLS.items()}
+    rows = [_row(results, dataset, name, label, groups) for name, label in labels.items()]
+    rows.sort(key=lambda row: -(row["cells"][dataset]["accuracy"] or -1))
+    best = next((row["method"] for row in rows if row["column"] != "control"), None)
+    against_best = {} if best is None else _against_best(results, dataset, list(labels), best)
+    for row in rows:
+        row["cells"][dataset]["against_best"] = against_best.get(row["method"])
+    return {
+        "experiment": NAME,
+        "title": results.spec.title,
+        "quick": results.spec.is_quick,
+        "protocol": asdict(results.spec.protocol),
+        "datasets": [dataset],
+        "data": data,
+        "resampled": "bags" if groups is None else "groups",
+        "trust": None if check is None else check.to_dict(),
+        "rows": rows,
+        "best": best,
+        "notes": [*notes, *results.notes],
+        "failures": results.failures(),
+        "versions": environment.versions(),
+        "machine": environment.machine(),
+    }
+
+
+def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -> dict[str, Any]:
+    found = results.cross_validation(dataset, method, "paper")
+    cell: dict[str, Any] = {"accuracy": None, "jobs": results.jobs(dataset, method, "paper")}
+    if found is None:
+        cell["failure"] = results.failure(dataset, method, "paper")
+    else:
+        cell |= {
+            "accuracy": found.accuracy(),
+            "interval": list(replace(found, groups=groups).accuracy_interval()),
+            "spread": found.accuracy_std() if len(found.folds) > 1 else None,
+            "repeats": len(found.folds),
+            "auc": found.auc(),
+            "balanced_accuracy": found.balanced_accuracy(),
+        }
+    control = method in CONTROLS
+    return {
+        "method": method,
+        "label": label,
+        "column": "control" if control else "paper",
+        "title": "control" if control else "default setting",
+        "cells": {dataset: cell},
+        "mean": cell["accuracy"],
+    }
+
+
+def _against_best(results: Results, dataset: str, methods: Sequence[str], best: str) -> dict[str, Any]:
+    """Return how every other method and control that could be measured compares with the best."""
+    found = {method: results.fold_accuracies(dataset, method, "paper") for method in methods}
+    known = {method: accuracies for method, accuracies in found.items() if accuracies is not None}
+    if best not in known:
+        return {}
+    compared = compare_with_best(known, best, n_bags=results.n_bags(dataset))
+    return {method: asdict(one) for method, one in compared.items()}
+
+
+def notes_on_groups(column: str | None, groups: Any) -> list[str]:
+    """Return what must be said where bags of one group were kept together."""
+    if column is None:
+        return []
+    return [
+        f"Whole groups were left out ({column}, {len(np.unique(groups))} groups): in the folds, in choices inside the "
+        "training bags of methods that can be told, and in the check of the data.",
+        "Intervals are by bootstrap over groups, as bags of a group may err together.",
+    ]
+
+
+def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the comparison with one line per method, for CSV."""
+    lines = []
+    for row in summary["rows"]:
+        (cell,) = row["cells"].values()
+        low, high = cell.get("interval") or (None, None)
+        against = cell["against_best"] or {}
+        lines.append(
+            {
+                **{name: row[name] for name in ("method", "label", "column")},
+                **{name: cell.get(name) for name in ("accuracy", "spread", "repeats", "auc", "balanced_accuracy")},
+                "low": low,
+                "high": high,
+                **{f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "p_holm", "verdict")},
+                "failure": cell.get("failure"),
+                "jobs": " ".join(cell["jobs"]),
+            }
+        )
+    return lines

@@ -1,0 +1,1 @@
+"""Experiments as data: specifications, jobs, a store that survives a kill, a runner."""

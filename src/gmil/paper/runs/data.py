@@ -1,0 +1,98 @@
+"""The data sets of an experiment: by name, made to order, or passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import datasets
+from gmil.bags.finite import name_of_bag
+from gmil.bags.tables import missing_entries
+from gmil.datasets.fingerprint import data_fingerprint
+from gmil.errors import BagValidationError, DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gmil.bags import Bags
+    from gmil.paper.runs.specification import Spec
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Bags, their labels and a name; where bags belong together, the group of each."""
+
+    name: str
+    bags: Bags
+    y: Any
+    groups: Any = None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of instances, offsets, labels and groups."""
+        return data_fingerprint(self.bags, self.y, self.groups)
+
+
+def groups_of(bags: Bags, column: str | None) -> Any:
+    """Return the group of every bag from a column of its instances, which must agree; None where there is no column."""
+    if column is None:
+        return None
+    table = bags.instance_info
+    if table is None or column not in table.column_names:
+        msg = f"The group {column!r} names no column of the data, or one of its features."
+        raise BagValidationError(msg)
+    values = table.column(column).to_numpy(zero_copy_only=False)
+    groups = values[bags.offsets[:-1]]
+    absent = missing_entries(groups) | (groups == "")
+    if absent.any():
+        bag = name_of_bag(bags, int(absent.argmax()))
+        msg = f"The group {column!r} of {bag} is missing ({absent.sum()} bags have none). Fill it in, or drop the bag."
+        raise BagValidationError(msg)
+    mixed = values != np.repeat(groups, bags.sizes)
+    if mixed.any():
+        at = int(mixed.argmax())
+        number = int(bags.segment_ids[at])
+        msg = (
+            f"The group {column!r} must be one for all instances of a bag, but {name_of_bag(bags, number)} has "
+            f"{groups[number]!s} and {values[at]!s}. Correct it, or name another column."
+        )
+        raise BagValidationError(msg)
+    return groups
+
+
+def load_datasets(
+    spec: Spec, given: Mapping[str, tuple[Any, ...]] | None = None
+) -> tuple[dict[str, Dataset], list[str]]:
+    """Return the data sets of an experiment that are present, and a note about each that is not.
+
+    Optional ones may be missing, and in a quick run, which downloads nothing, all that are not bundled.
+    """
+    found: dict[str, Dataset] = {}
+    notes: list[str] = []
+    for name in (*spec.datasets, *spec.optional_datasets):
+        try:
+            found[name] = _load(name, spec, given or {})
+        except DatasetError:
+            bundled = name in datasets.dataset_names() and datasets.describe(name).kind == "bundled"
+            if bundled or not (spec.is_quick or name in spec.optional_datasets):
+                raise
+            notes.append(f"{name} is not here and is left out; `gmil data list` tells about it.")
+    if not found:
+        msg = f"None of the data sets of {spec.name} is here: {', '.join(spec.datasets)}."
+        raise DatasetError(msg)
+    return found, notes
+
+
+def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Dataset:
+    if name in given:
+        bags, y, *groups = given[name]
+        return Dataset(name, bags, np.asarray(y), *groups)
+    if name in spec.generated:
+        bags, y = datasets.make_bags(**spec.generated[name], return_X_y=True)
+        return Dataset(name, bags, y)
+    may_download = not spec.is_quick and name not in spec.optional_datasets
+    bags, y = datasets.load(name, download_if_missing=may_download, return_X_y=True)
+    return Dataset(name, bags, y)

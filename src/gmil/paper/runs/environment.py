@@ -1,0 +1,48 @@
+"""Where a row was computed: versions and machine, without names of people or hosts."""
+
+from __future__ import annotations
+
+import json
+import platform
+from functools import cache
+from typing import Any
+
+from joblib import cpu_count
+
+from gmil.engine import resolve
+from gmil.paper.runs.fingerprints import package_version
+
+_PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions that results may depend on."""
+    return {**{name: package_version(name) for name in _PACKAGES}, "python": platform.python_version()}
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """Return platform, usable cores, processor and the active backend."""
+    return {
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": cpu_count(),
+        "backend": resolve("auto").name,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123  there is no such path elsewhere
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def as_json(facts: dict[str, Any]) -> str:
+    """Return facts as one line of JSON."""
+    return json.dumps(facts, sort_keys=True)

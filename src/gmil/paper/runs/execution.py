@@ -1,0 +1,120 @@
+"""Doing one job: whole k-folds, or the reason why there are none."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from gmil.model_selection.crossval import cross_validate
+from gmil.model_selection.folds import estimator_seed
+from gmil.paper.runs import environment
+from gmil.paper.runs.fingerprints import canonical_json
+from gmil.paper.runs.store import table_of
+from gmil.paper.tables.tuning import Choice, Tuned
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from sklearn.base import BaseEstimator
+
+    from gmil.model_selection.result import CVResult
+    from gmil.paper.runs.data import Dataset
+    from gmil.paper.runs.jobs import Job
+
+_LONGEST_REASON = 400
+
+
+def execute(job: Job, estimator: BaseEstimator, dataset: Dataset) -> pa.Table:
+    """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error."""
+    choices: list[Choice] = []
+    # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
+    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        try:
+            result = _cross_validate(job, estimator, dataset, choices)
+        except Exception as error:  # what a method raises is up to the method
+            rows = [{"status": "failed", "reason": one_line(error)}] * (job.repeats * job.folds)
+        else:
+            rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
+    shared = {**_shared(job), "warnings": json.dumps(sorted({one_line(w.message) for w in caught}))}
+    numbers = [{"repeat": job.repeat + r, "seed": job.seed + r, "fold": fold} for r, fold in _places(job)]
+    return table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
+
+
+def _places(job: Job) -> list[tuple[int, int]]:
+    """Return the numbers of the repeats, from 0, and of the folds of a job, in order."""
+    return [(repeat, fold) for repeat in range(job.repeats) for fold in range(job.folds)]
+
+
+def one_line(error: Any) -> str:
+    r"""Return an error as one line.
+
+    >>> one_line(ValueError("two\n  lines"))
+    'ValueError: two lines'
+    """
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
+
+
+def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choices: list[Choice]) -> CVResult:
+    model = estimator
+    if job.settings is not None:
+        model = Tuned(estimator, job.settings, int(job.inner_folds or 0), choices.append)  # type: ignore[arg-type]
+    return cross_validate(
+        model,
+        dataset.bags,
+        dataset.y,
+        cv=job.folds,
+        repeats=job.repeats,
+        groups=dataset.groups,
+        random_state=job.seed,
+        n_jobs=1,
+    )
+
+
+def _shared(job: Job) -> dict[str, Any]:
+    return {
+        "job": job.hash,
+        "spec": job.spec,
+        "dataset": job.dataset,
+        "method": job.method,
+        "label": job.label,
+        "column": job.column,
+        "params": canonical_json(job.params),
+        "folds": job.folds,
+        "versions": environment.as_json(environment.versions()),
+        "machine": environment.as_json(environment.machine()),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: list[Choice]) -> dict[str, Any]:
+    bags = np.flatnonzero(result.folds[repeat] == fold)
+    chosen = next((c for c in choices if c.seed == estimator_seed(job.seed, repeat, fold)), None)
+    tune_seconds = 0.0 if chosen is None else chosen.seconds
+    classes = np.unique(result.y)
+    # In the store, decisions of two classes are about the positive one: their order as texts may be another.
+    sign = -1.0 if result.decisions.ndim == 3 and result.positive_label == classes[0] else 1.0
+    return {
+        "status": "ok",
+        "bags": bags,
+        "labels": _texts(result.y[bags]),
+        "predictions": _texts(result.predictions[0, repeat, bags]),
+        "decisions": sign * np.asarray(result.decisions[0, repeat, bags], dtype=np.float64).ravel(),
+        "classes": _texts(classes),
+        "positive_label": str(result.positive_label),
+        "accuracy": float((result.predictions[0, repeat, bags] == result.y[bags]).mean()),
+        "fit_seconds": float(result.fit_seconds[0, repeat, fold]) - tune_seconds,
+        "predict_seconds": float(result.predict_seconds[0, repeat, fold]),
+        "tune_seconds": None if chosen is None else tune_seconds,
+        "chosen": None if chosen is None else canonical_json(chosen.params),
+    }
+
+
+def _texts(labels: Any) -> list[str]:
+    """Return labels as texts: 0 and 1, "yes" and "no" then live in one column."""
+    return [str(label) for label in np.asarray(labels).tolist()]

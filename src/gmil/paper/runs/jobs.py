@@ -1,0 +1,215 @@
+"""Jobs: the pieces of an experiment. One job is one method in one column on one data set, one or many whole k-folds."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gmil import base
+from gmil.checks.controls import CONTROLS
+from gmil.errors import SpecificationError, listed
+from gmil.paper.runs.fingerprints import canonical, canonical_json, code_fingerprint
+from gmil.paper.tables.grids import has_grid, settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sklearn.base import BaseEstimator
+
+    from gmil.paper.runs.data import Dataset
+    from gmil.paper.runs.specification import MethodEntry, Spec, Sweep
+
+_NOT_CONTENT = ("spec", "label")
+"""How a job is called has no part in its result: other names find the same rows."""
+_NOT_PARAMETERS = ("random_state", "n_jobs")
+"""The seed is that of the job, and threads are fixed: neither belongs to the setting that is measured."""
+_ALONE, _TOGETHER = 10, 100
+"""The first repeats are jobs of their own, which runs with other numbers of repeats share; later ones go together."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Whole k-folds of one method on one data set, most often one, and all that their results depend on.
+
+    Parameters
+    ----------
+    spec, label : str
+        The experiment that it belongs to, and what it is called there.
+    dataset, method, column : str
+    params : mapping
+        All parameters of the estimator but its seed and its threads.
+    settings : tuple of dict, optional
+        What a tuned job chooses from; ``inner_folds`` is how.
+    folds, repeat, repeats, seed : int
+        ``gmil.cross_validate(..., cv=folds, repeats=repeats, random_state=seed)`` is the job; ``repeat`` is the number
+        of the first of its repeats.
+    data, code : str
+        Fingerprints of the bags with their labels and of the source.
+    """
+
+    spec: str
+    label: str
+    dataset: str
+    method: str
+    column: str
+    params: Mapping[str, Any]
+    settings: tuple[Mapping[str, Any], ...] | None
+    inner_folds: int | None
+    folds: int
+    repeat: int
+    repeats: int
+    seed: int
+    data: str
+    code: str
+
+    @cached_property
+    def hash(self) -> str:
+        """The name of the job in the store."""
+        content = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in _NOT_CONTENT}
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+    @property
+    def n_fits(self) -> int:
+        """How many times something is fitted: what progress counts."""
+        n_folds = self.folds * self.repeats
+        if self.settings is None or self.inner_folds is None:
+            return n_folds
+        n_inner = len(self.settings) * self.inner_folds if len(self.settings) > 1 else 0
+        return n_folds * (1 + n_inner)
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A job with the estimator that it fits."""
+
+    job: Job
+    estimator: BaseEstimator
+
+
+def known_methods() -> dict[str, type[BaseEstimator]]:
+    """Return every method that can be measured here: registered estimators and controls."""
+    return {**base.methods(), **{name: cls for name, (_, cls) in CONTROLS.items()}}
+
+
+def make_estimator(method: str, params: Mapping[str, Any]) -> BaseEstimator:
+    """Return the estimator of a method, on one thread; parameters that it does not have are refused."""
+    estimator = known_methods()[method]()
+    names = estimator.get_params()
+    for name in params:
+        if name not in names:
+            msg = f"{method} has no parameter {name!r}; its parameters are {listed(sorted(names), most=60)}."
+            raise SpecificationError(msg)
+    estimator.set_params(**params)
+    # Processes share the cores, and times are those of one thread: an engine must not take all cores by itself.
+    return estimator.set_params(**{name: 1 for name in estimator.get_params() if _last_part(name) == "n_jobs"})
+
+
+def measured_params(estimator: BaseEstimator) -> dict[str, Any]:
+    """Return all parameters of an estimator but its seed and its threads."""
+    return {k: v for k, v in estimator.get_params().items() if _last_part(k) not in _NOT_PARAMETERS}
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("__")[2]
+
+
+def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[PlannedJob]:
+    """Return all jobs of an experiment on the data sets that are present, in the order of its tables."""
+    found: list[PlannedJob] = []
+    for dataset in data.values():
+        if spec.controls:
+            for name, (label, _) in CONTROLS.items():
+                found += _repeated(spec, dataset, (name, label, "paper"), {}, spec.protocol.repeats)
+        for entry in spec.methods:
+            found += _method_jobs(spec, entry, dataset)
+        for sweep in spec.sweeps:
+            if dataset.name in sweep.datasets:
+                found += _sweep_jobs(spec, sweep, dataset)
+    return found
+
+
+def paper_params(entry: MethodEntry, dataset: str) -> dict[str, Any]:
+    """Return the parameters of the paper setting of a method on a data set."""
+    params: dict[str, Any] = {}
+    if entry.from_paper:
+        cls: Any = known_methods()[entry.name]
+        params |= cls.from_paper(dataset).get_params(deep=False)
+    return {**params, **entry.params, **entry.per_dataset.get(dataset, {})}
+
+
+def sweep_params(sweep: Sweep, dataset: str, value: Any) -> dict[str, Any]:
+    """Return the parameters of one value of a sweep."""
+    return {**sweep.params, **sweep.per_dataset.get(dataset, {}), sweep.parameter: value}
+
+
+def sweep_label(sweep: Sweep, value: Any) -> str:
+    """Return what one value of a sweep is called in the rows."""
+    return f"{sweep.parameter}={value}"
+
+
+def _method_jobs(spec: Spec, entry: MethodEntry, dataset: Dataset) -> Iterator[PlannedJob]:
+    if entry.name not in known_methods():
+        return
+    for column in entry.columns:
+        names = (entry.name, entry.label, column)
+        repeats = spec.protocol.repeats_of(column, entry.repeats)
+        if column == "paper":
+            yield from _repeated(spec, dataset, names, paper_params(entry, dataset.name), repeats)
+        elif has_grid(entry.name):
+            settings = settings_of(entry.name, most=spec.protocol.max_settings, seed=spec.protocol.seed)
+            yield from _repeated(spec, dataset, names, {}, repeats, tuple(settings))
+
+
+def _sweep_jobs(spec: Spec, sweep: Sweep, dataset: Dataset) -> Iterator[PlannedJob]:
+    if sweep.method not in known_methods():
+        return
+    repeats = min(spec.protocol.repeats, sweep.repeats or spec.protocol.repeats)
+    for value in sweep.values:
+        params = sweep_params(sweep, dataset.name, value)
+        yield from _repeated(spec, dataset, (sweep.method, sweep_label(sweep, value), sweep.name), params, repeats)
+
+
+def _repeated(
+    spec: Spec,
+    dataset: Dataset,
+    names: tuple[str, str, str],
+    params: Mapping[str, Any],
+    repeats: int,
+    settings: tuple[Mapping[str, Any], ...] | None = None,
+) -> Iterator[PlannedJob]:
+    method, label, column = names
+    estimator = make_estimator(method, params)
+    first = Job(
+        spec=spec.name,
+        label=label,
+        dataset=dataset.name,
+        method=method,
+        column=column,
+        params=canonical(measured_params(estimator)),
+        settings=settings,
+        inner_folds=None if settings is None else spec.protocol.inner_folds,
+        folds=spec.protocol.folds,
+        repeat=0,
+        repeats=1,
+        seed=spec.protocol.seed,
+        data=dataset.fingerprint,
+        code=code_fingerprint(type(estimator), tuned=settings is not None),
+    )
+    for repeat, several in blocks_of_repeats(repeats):
+        job = dataclasses.replace(first, repeat=repeat, repeats=several, seed=spec.protocol.seed + repeat)
+        yield PlannedJob(job, estimator)
+
+
+def blocks_of_repeats(repeats: int) -> Iterator[tuple[int, int]]:
+    """Yield the first repeat of every job, and how many it has: thousands of jobs would be thousands of files.
+
+    >>> list(blocks_of_repeats(3))
+    [(0, 1), (1, 1), (2, 1)]
+    >>> list(blocks_of_repeats(250))[9:]
+    [(9, 1), (10, 100), (110, 100), (210, 40)]
+    """
+    yield from ((repeat, 1) for repeat in range(min(repeats, _ALONE)))
+    yield from ((start, min(_TOGETHER, repeats - start)) for start in range(_ALONE, repeats, _TOGETHER))

@@ -1,0 +1,183 @@
+"""Running an experiment: what is finished stays, what is missing is done, in any number of processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from gmil.errors import GmilError, listed
+from gmil.paper.runs.data import Dataset, load_datasets
+from gmil.paper.runs.execution import execute
+from gmil.paper.runs.jobs import Job, PlannedJob, expand, known_methods
+from gmil.paper.runs.parsing import load_spec
+from gmil.paper.runs.results import Results
+from gmil.paper.runs.specification import Spec
+from gmil.paper.runs.store import DamagedPartError, Store, is_failed, table_of
+from gmil.paper.tables.grids import has_grid, why_untuned
+from gmil.safety.processes import bound
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pyarrow as pa
+
+
+class RunFailedError(GmilError, OSError):
+    """A run that could not go on; started again, it continues."""
+
+
+def run(
+    spec: Spec | str | os.PathLike[str],
+    *,
+    output: str | os.PathLike[str],
+    jobs: int = 1,
+    retry_failed: bool = False,
+    data: Mapping[str, tuple[Any, ...]] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Results:
+    """Run an experiment, or what is missing of it, and return all its rows.
+
+    Parameters
+    ----------
+    spec : Spec, str or path
+        An experiment, the name of one that comes with gmil, or a TOML file.
+    output : path
+        The folder of the store; rows go to ``<output>/rows``, one file per finished job. A run that was killed
+        at any moment goes on where it stopped, and several may work on one folder at the same time.
+    jobs : int, default=1
+        Processes; -1 means all cores. The result does not depend on it.
+    retry_failed : bool, default=False
+        Do jobs again whose rows say that they failed.
+    data : mapping of name to (bags, y) or (bags, y, groups), optional
+        Bags for data sets that gmil has no loader for, or in place of those it would load. Bags of one group stay
+        in one fold, and together where a method chooses on its training bags.
+    progress : callable, optional
+        Called with the number of fits done and of all fits of this run.
+
+    Returns
+    -------
+    Results
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gmil.paper import parse_spec, run
+    >>> spec = parse_spec(
+    ...     {
+    ...         "datasets": ["toy"],
+    ...         "generated": {"toy": {"n_bags": 20, "random_state": 0}},
+    ...         "protocol": {"folds": 4, "repeats": 2},
+    ...         "method": [{"name": "gmil", "columns": ["paper"], "params": {"n_clusters": 8}}],
+    ...     },
+    ...     "example",
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run(spec, output=folder)
+    >>> results.fold_accuracies("toy", "gmil", "paper").shape
+    (2, 4)
+    """
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    datasets, notes = load_datasets(spec, data)
+    plan = expand(spec, datasets)
+    store = Store(output)
+    store.clean()
+    missing, damaged = _missing(store, plan, retry_failed)
+    notes += [f"{name} is damaged and its job is done again." for name in damaged]
+    notes += _notes_on_methods(spec)
+    _do(missing, datasets, Path(output), jobs, retry_failed, progress)
+    return Results(spec, collect(store, [planned.job for planned in plan]), tuple(notes), tuple(datasets))
+
+
+def collect(store: Store, jobs: list[Job]) -> pa.Table:
+    """Return the rows of finished jobs, in order, under the names that this experiment gives them."""
+    import pyarrow as pa
+
+    tables = []
+    for job in jobs:
+        table = store.read(job.hash, job.folds, job.repeats)
+        if table is None:
+            continue
+        for name in ("spec", "label"):  # another experiment may have done the job under other names
+            position = table.schema.get_field_index(name)
+            table = table.set_column(position, name, pa.array([getattr(job, name)] * table.num_rows))
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else table_of([])
+
+
+def _missing(store: Store, plan: list[PlannedJob], retry_failed: bool) -> tuple[list[PlannedJob], list[str]]:
+    """Return the jobs to do, in the order of the plan, and the names of damaged files."""
+    missing, damaged = [], []
+    for planned in plan:
+        job = planned.job
+        try:
+            table = store.read(job.hash, job.folds, job.repeats)
+        except DamagedPartError:
+            damaged.append(store.path(job.hash).name)
+            table = None
+        if table is None or (retry_failed and is_failed(table)):
+            missing.append(planned)
+    return missing, damaged
+
+
+def _notes_on_methods(spec: Spec) -> list[str]:
+    known = known_methods()
+    absent = [m.label for m in spec.methods if m.name not in known]
+    gridless = [m for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
+    slow = [m.label for m in spec.methods if m.name in known and not m.columns]
+    notes = []
+    if slow:
+        notes.append(f"Not measured in this run, shown with published figures only: {listed(slow, most=30)}.")
+    if absent:
+        notes.append(f"Not in this gmil, shown with published figures only: {listed(absent, most=30)}.")
+    if gridless:
+        reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
+        notes.append(f"Not tuned: {listed(reasons, most=30)}.")
+    return notes
+
+
+def _do(
+    plan: list[PlannedJob],
+    datasets: Mapping[str, Dataset],
+    output: Path,
+    jobs: int,
+    retry_failed: bool,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    # The longest first: at the end no process then waits for another.
+    plan = sorted(plan, key=lambda p: p.job.n_fits * datasets[p.job.dataset].bags.n_instances, reverse=True)
+    total, done = sum(planned.job.n_fits for planned in plan), 0
+    for n_fits in _done_in_processes(plan, datasets, output, jobs, retry_failed):
+        done += n_fits
+        if progress is not None:
+            progress(done, total)
+
+
+def _done_in_processes(
+    plan: list[PlannedJob], datasets: Mapping[str, Dataset], output: Path, jobs: int, retry_failed: bool
+) -> Iterator[int]:
+    arguments = ((p, datasets[p.job.dataset], output, retry_failed) for p in plan)
+    if jobs == 1 or len(plan) < 2:
+        yield from (do_job(*given) for given in arguments)
+        return
+    try:
+        tasks = (delayed(bound(do_job))(*given) for given in arguments)
+        yield from Parallel(n_jobs=jobs, backend="loky", return_as="generator_unordered")(tasks)
+    except TerminatedWorkerError as error:
+        msg = "A process was killed, perhaps for want of memory. Run the same again with fewer jobs: it continues."
+        raise RunFailedError(msg) from error
+
+
+def do_job(planned: PlannedJob, dataset: Dataset, output: Path, retry_failed: bool) -> int:
+    """Do one job and write its rows, unless another process has; return its number of fits."""
+    job, store = planned.job, Store(output)
+    try:
+        table = store.read(job.hash, job.folds, job.repeats)
+    except DamagedPartError:
+        table = None
+    if table is None or (retry_failed and is_failed(table)):
+        store.write(job.hash, execute(job, planned.estimator, dataset))
+    return job.n_fits

@@ -1,0 +1,1 @@
+"""Transformers: what becomes of instances (scaling, fitted spaces) and of bags (vectors)."""

@@ -1,0 +1,393 @@
+"""WeightedGMIL: the class orchestrates; numerics live beside it."""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, log_expit, softmax
+from sklearn.base import _fit_context
+from sklearn.utils import compute_sample_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from gmil.base import BagClassifier, register
+from gmil.engine import BACKENDS, resolve
+from gmil.errors import BagValidationError
+from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
+from gmil.sampling import make_generator
+from gmil.scale import LazyBags
+from gmil.validation import check_bags, check_label_count, check_lazy_bags
+from gmil.weighted.centers import CENTERS, choose_centers
+from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
+from gmil.weighted.instances import instance_scores
+from gmil.weighted.model import KERNELS
+from gmil.weighted.streaming import Plan, decide_folds, decide_lazily, fit_lazily
+from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gmil.bags import Bags
+    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.fold_work import FoldWork, Worker
+
+
+@register(method="weighted-gmil")
+class WeightedGMIL(BagClassifier):
+    """Bags seen from several sides, every side with a learned say: the right choice to begin with.
+
+    A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
+    (mean and deviation) and its distances to a codebook of centres. Each description with a Laplacian or a Gaussian
+    kernel is a view; on each a kernel ridge regression is fitted, its penalty chosen by leaving out every bag in
+    closed form. The views are added up
+    with weights, none negative, that predict best what was left out. Nothing has to be chosen by hand.
+
+    Parameters
+    ----------
+    n_centers : int or "auto", default="auto"
+        The size of the codebook. "auto" is a hundredth of the training instances, but at least 200 and at most 500;
+        never more than there are instances.
+    vote : {"kernel", "linear"}, default="kernel"
+        How a view decides: by similarity to the training bags, or by one weight per centre. The linear vote uses
+        the distances to the centres alone and is additive over centres; it is less accurate.
+    scales : "auto" or sequence, default="auto"
+        The scalings: any of "standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank" (every feature
+        replaced by its rank) and None. "auto" is all but None, and but "rank" where ``sample_size`` is exceeded: to
+        rank all instances would take longer than everything else; for sparse bags None, "l2" and "standard".
+    views : sequence, default=("range", "moments", "nearest")
+        The sides from which a bag is seen. Sparse bags are seen by their mean and their distances.
+    centers : {"random", "k-means", "ranked"}, default="random"
+        The codebook: instances drawn at random, the centres of k-means, or the best centres of k-means with five
+        times as many clusters by Eq. 6 of the paper.
+    sample_size : int or "auto", default="auto"
+        With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
+        ``max_bags`` bags, thinned alike. The views with most of the say are then fitted to whole bags, read once.
+        "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
+    max_bags : int, default=1500
+        With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
+        on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags.
+    n_points : int, default=500
+        See ``max_bags``.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, as in scikit-learn; not for indicator labels.
+    pos_label : label or None, default=None
+        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
+        decisions are about ``classes_[1]`` in any case.
+    n_jobs : int or None, default=None
+        Threads of the engine; None is every core of this process.
+    backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
+        The implementation of the kernels.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of centres and samples.
+
+    Attributes
+    ----------
+    view_weights_ : list of dict
+        ``scale``, ``kind``, ``kernel`` and the ``weights`` of every view, (n_problems,), those with no say included.
+    views_ : list of dict
+        The views that have a say, as arrays.
+    spaces_ : list of dict
+        The scalings and centres that they use.
+    intercepts_ : array of shape (n_problems,)
+        The decision for the positive class where every view is silent.
+    left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
+        Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view;
+        weights and calibration are those of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
+    familiar_distance_ : float
+        99 % of the training bags are nearer than this to a centre of another bag.
+    classes_ : array of shape (n_classes,)
+        For indicator labels the numbers of the columns.
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Decisions are log-odds, calibrated on what was left out: above zero means more likely than not. With n
+    bags, N instances, d features and K centres a view costs O(N K d + n^2 d + n^3) up to ``max_bags`` bags, and
+    grows linearly in bags and instances beyond.
+
+    Examples
+    --------
+    >>> from gmil import WeightedGMIL, load_musk1
+    >>> bags, y = load_musk1(return_X_y=True)
+    >>> model = WeightedGMIL(random_state=0).fit(bags[::2], y[::2])
+    >>> model.score(bags[1::2], y[1::2]) > 0.75
+    True
+    """
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        **FITTED_VIEWS,
+        "view_weights_": Items(VIEW_WEIGHT),
+        "left_out_decisions_": Either(Array("B", infinite=True, nan=True), Array("B", "P", infinite=True, nan=True)),
+        "familiar_distance_": Number(infinite=True),
+        "multilabel_": Flag(),
+        "sparse_": Flag(),
+    }
+
+    _reads_blocks = True
+    _folds_in_threads = True  # most of a fit is many small decompositions
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_centers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "vote": [StrOptions({"kernel", "linear"})],
+        "scales": [StrOptions({"auto"}), list, tuple],
+        "views": [list, tuple],
+        "centers": [StrOptions(set(CENTERS))],
+        "sample_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_bags": [Interval(Integral, 10, None, closed="left")],
+        "n_points": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "pos_label": [Real, str, "boolean", None],
+        "n_jobs": [Integral, None],
+        "backend": [StrOptions(set(BACKENDS))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_centers: int | str = "auto",
+        *,
+        vote: str = "kernel",
+        scales: Any = "auto",
+        views: Any = KINDS,
+        centers: str = "random",
+        sample_size: int | str = "auto",
+        max_bags: int = 1500,
+        n_points: int = 500,
+        class_weight: Any = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        backend: str = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_centers = n_centers
+        self.vote = vote
+        self.scales = scales
+        self.views = views
+        self.centers = centers
+        self.sample_size = sample_size
+        self.max_bags = max_bags
+        self.n_points = n_points
+        self.class_weight = class_weight
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.backend = backend
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------- fit
+
+    def _folds_together(self, work: FoldWork) -> Worker | None:
+        return partial(decide_folds, self) if isinstance(work.bags, LazyBags) else None
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+        """Choose and fit the views.
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+        y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
+            One label per bag, or for several labels at once 1 where a bag has the label.
+        groups : array of shape (n_bags,), optional
+            Bags of one group (a patient, a site) are left out together wherever something is chosen.
+        """
+        if isinstance(X, LazyBags):
+            return self._fit_lazily(check_lazy_bags(X, estimator=self, reset=True), y, groups)
+        bags = check_bags(X, estimator=self, reset=True)
+        sparse = bool(sp.issparse(bags.instances))
+        if not (isinstance(self.sample_size, str) or sparse) and bags.n_instances > self.sample_size:
+            return self._fit_lazily(LazyBags.like(bags, bags.instances), y, groups)
+        learning = self._learning(bags, y, groups)
+        generator = make_generator(self.random_state)
+        spaces = choose_centers(
+            bags,
+            self._check_sides(sparse=sparse),
+            self.n_centers,
+            self.centers,
+            learning.positive,
+            backend=learning.backend,
+            generator=generator,
+        )
+        found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
+        return self._keep(found, sparse=sparse)
+
+    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any) -> Self:
+        learning = self._learning(bags, y, groups)
+        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state))
+        (found,) = fit_lazily([plan], bags)
+        return self._keep(found.fitting, sparse=False)
+
+    def _keep(self, found: Fitting, *, sparse: bool) -> Self:
+        self.view_weights_, self.intercepts_ = found.summary, found.intercepts
+        self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
+        self.familiar_distance_ = found.familiar_distance
+        self.spaces_, self.views_ = found.as_plain()
+        self.sparse_ = sparse
+        return self
+
+    def _learning(self, bags: Bags | LazyBags, y: Any, groups: Any) -> Learning:
+        """Return what is to be learnt from checked bags, and set what every fitted classifier has."""
+        positive, weights = self._check_problems(bags, y)
+        kernels = ("linear",) if self.vote == "linear" else KERNELS
+        backend = resolve(self.backend, self.n_jobs)
+        return Learning(positive, weights, self._check_groups(groups, bags), kernels, self.n_points, backend)
+
+    def _check_problems(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats]:
+        """Return which bags are positive in which problem, (n_bags, n_problems), and the weight of each."""
+        indicator = _indicator(y)
+        if indicator is not None:
+            check_label_count(len(indicator), bags)
+            if self.class_weight is not None:
+                msg = "class_weight is not for indicator labels. Leave it out."
+                raise BagValidationError(msg)
+            self.classes_, self.pos_label_, self.multilabel_ = np.arange(indicator.shape[1]), None, True
+            return indicator > 0, np.ones(len(bags))
+        labels = self._check_labels(y, bags)
+        self.multilabel_ = False
+        weights = compute_sample_weight(self.class_weight, self.classes_[labels])
+        if not weights.min() > 0:
+            msg = f"class_weight must be above 0 for every class, got {self.class_weight}. Leave out bags instead."
+            raise BagValidationError(msg)
+        if len(self.classes_) > 2:
+            return labels[:, None] == np.arange(len(self.classes_)), weights
+        return self._is_positive(labels)[:, None], weights
+
+    def _check_groups(self, groups: Any, bags: Bags | LazyBags) -> Integers | None:
+        if groups is None:
+            return None
+        found = np.unique(np.asarray(groups), return_inverse=True)[1]
+        if found.shape != (len(bags),) or found.max() == 0:
+            msg = f"groups must name at least 2 groups, one for each of the {len(bags)} bags; got {np.shape(groups)}."
+            raise BagValidationError(msg)
+        return found
+
+    def _check_sides(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
+        """Return the scalings to use; scalings and views that do not exist are refused."""
+        known_scales = SPARSE_SCALES if sparse else (*SCALES, None)
+        scales = (SPARSE_SCALES if sparse else automatic) if isinstance(self.scales, str) else tuple(self.scales)
+        for name, given, known in (("scales", scales, known_scales), ("views", tuple(self.views), KINDS)):
+            wrong = [item for item in given if item not in known]
+            if wrong or not given:
+                kind = " for sparse bags" if sparse and name == "scales" else ""
+                msg = f"{name}{kind} must be some of {list(known)}, got {list(given)}."
+                raise BagValidationError(msg)
+        return scales
+
+    # ---------------------------------------------------------------- predict
+
+    def _decide(self, X: Any) -> Floats:
+        """Return log-odds of being positive, or of being of every class."""
+        backend = resolve(self.backend, self.n_jobs)
+        if isinstance(X, LazyBags):
+            decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
+        else:
+            bags = self._check_new(X)
+            decisions = self._fitted().decide(bags, backend)
+        return decisions[:, 0] if self._is_binary() else decisions
+
+    def _labels_of(self, decisions: Floats) -> NDArray[Any]:
+        return (
+            (decisions > 0).astype(np.int64) if getattr(self, "multilabel_", False) else super()._labels_of(decisions)
+        )
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of every class (or label) for every bag, (n_bags, n_classes).
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+        """
+        return self._probabilities_of(self.decision_function(X))
+
+    def _probabilities_of(self, decisions: Floats) -> Floats:
+        if self.multilabel_:
+            return np.asarray(expit(decisions))
+        if decisions.ndim == 2:
+            return np.asarray(softmax(log_expit(decisions), axis=1))
+        return np.column_stack([expit(-decisions), expit(decisions)])
+
+    def score_instances(self, X: Any, kind: str = "effect") -> Floats:
+        """Return how much every instance speaks for the positive class.
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+        kind : {"effect", "alone", "share"}
+            "effect": the decision about the bag minus that about the bag without the instance (about nothing, the
+            intercept, where it is the only one). "alone": the decision about a bag of this instance. "share", for
+            the linear vote: what the instance adds to the decision; shares and intercept add up to it.
+
+        Returns
+        -------
+        array of shape (n_instances,) or (n_instances, n_classes)
+        """
+        check_is_fitted(self)
+        if kind not in ("effect", "alone", "share"):
+            msg = f"kind must be 'effect', 'alone' or 'share', got {kind!r}."
+            raise BagValidationError(msg)
+        if kind == "share" and any(view["kernel"] != "linear" for view in self.view_weights_):
+            msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
+            raise BagValidationError(msg)
+        score = partial(instance_scores, self._fitted(), kind=kind, backend=resolve(self.backend, self.n_jobs))
+        if isinstance(X, LazyBags):
+            scores = self._check_lazy_new(X).by_blocks(score, per_instance=True)
+        else:
+            scores = score(self._check_new(X))
+        return scores[:, 0] if self._is_binary() else scores
+
+    def unfamiliar(self, X: Any) -> Booleans:
+        """Tell which bags are farther from all centres than 99 % of the training bags were.
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+        """
+        check_is_fitted(self)
+        space = self._fitted().spaces[0]
+        backend = resolve(self.backend, self.n_jobs)
+
+        def distances(bags: Bags) -> Floats:
+            return bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
+
+        nearest = (
+            self._check_lazy_new(X).by_blocks(distances) if isinstance(X, LazyBags) else distances(self._check_new(X))
+        )
+        return np.asarray(nearest.min(axis=1) > self.familiar_distance_)
+
+    def _check_new(self, X: Any) -> Bags:
+        """Return new bags, sparse or dense as the training bags were: the views depend on it."""
+        bags = super()._check_new(X)
+        if bool(sp.issparse(bags.instances)) == self.sparse_:
+            return bags
+        converted = sp.csr_array(bags.instances) if self.sparse_ else bags.instances.toarray()
+        return bags.with_instances(converted, bags.feature_names)
+
+    def _complete(self) -> None:
+        is_older = hasattr(self, "left_out_decisions_") and not hasattr(self, "pos_label_")
+        super()._complete()
+        if is_older:  # 0.1.0 kept them as decisions about the positive class
+            self.left_out_decisions_ = self._oriented(self.left_out_decisions_)
+
+    def _is_binary(self) -> bool:
+        return len(self.classes_) == 2 and not self.multilabel_
+
+    def _fitted(self) -> FittedViews:
+        return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _indicator(y: Any) -> NDArray[Any] | None:
+    """Return an indicator matrix of labels, or None where y is none."""
+    if y is None or getattr(y, "ndim", 2) != 2:
+        return None
+    matrix = y.toarray() if sp.issparse(y) else np.asarray(y)
+    return matrix if matrix.ndim == 2 and type_of_target(matrix) == "multilabel-indicator" else None

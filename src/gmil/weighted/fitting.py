@@ -1,0 +1,307 @@
+"""Fitting all views, weighing them, and the sum that decides."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.engine import one_blas_thread, resolve
+from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
+from gmil.transform.scaling import RankScaling, Scaling
+from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
+from gmil.weighted.ridge import calibrate, stack
+from gmil.weighted.views import KINDS, SCALES, ScaledSpace, bag_features, kinds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
+
+
+_COLUMN_SPACE = Record(
+    {
+        "name": Choice(*SCALES, None),
+        "centers": Array("k", "d"),
+        "shift": OrNone(Array("d")),
+        "divisor": OrNone(Array("d", above=0)),
+        "unit_length": Flag(),
+    },
+    local=("k",),
+)
+_RANK_SPACE = Record({"name": Choice("rank"), "centers": Array("k", "d"), "knots": Array("d", "t")}, local=("k", "t"))
+_VIEW = Record(
+    {
+        "space": Count(below="spaces"),
+        "kind": Choice(*KINDS, "mean"),
+        "shift": OrNone(Array("c")),
+        "divisor": OrNone(Array("c", above=0)),
+        "kernel": Choice(*KERNELS, "linear"),
+        "points": OrNone(Rows("m", "c")),
+        "width": Number(above=0),
+        "coefficients": Array("n", "P"),
+    },
+    local=("c", "m", "n"),
+)
+VIEW_WEIGHT = Record(
+    {
+        "scale": Choice(*SCALES, None),
+        "kind": Choice(*KINDS, "mean"),
+        "kernel": Choice(*KERNELS, "linear"),
+        "weights": Array("P"),
+    }
+)
+"""What `Weighed.summary` says about a view."""
+
+FITTED_VIEWS: dict[str, Kind] = {
+    "intercepts_": Array("P"),
+    "spaces_": Items(Either(_RANK_SPACE, _COLUMN_SPACE), "spaces", least=1),
+    "views_": Items(_VIEW),
+}
+"""What `Fitting.as_plain` and its intercepts are."""
+
+
+class FittedViews(NamedTuple):
+    """Everything that decides about a bag."""
+
+    spaces: list[ScaledSpace]
+    views: list[View]
+    intercepts: Floats  # (n_problems,)
+
+    def decide_by(self, features_of: Callable[[View], Floats], n_bags: int, backend: Backend) -> Floats:
+        """Return log-odds from the vectors of bags in every view, (n_bags, n_problems)."""
+        decisions = np.tile(self.intercepts, (n_bags, 1))
+        for view in self.views:
+            decisions += view.votes(features_of(view), backend)
+        return decisions
+
+    def decide(self, bags: Bags, backend: Backend) -> Floats:
+        """Return log-odds, (n_bags, n_problems)."""
+        decisions = np.tile(self.intercepts, (len(bags), 1))
+        for space, views in self.by_space():
+            scaled = space.apply(bags.instances, backend)
+            for view in views:
+                features = bag_features(scaled, bags.offsets, view.kind, space.centers, backend)
+                decisions += view.votes(features, backend)
+        return decisions
+
+    def by_space(self) -> Iterator[tuple[ScaledSpace, list[View]]]:
+        """Yield every scaling that is used, with its views."""
+        for i, space in enumerate(self.spaces):
+            views = [view for view in self.views if view.space == i]
+            if views:
+                yield space, views
+
+    @classmethod
+    def from_plain(cls, spaces: list[dict[str, Any]], views: list[dict[str, Any]], intercepts: Floats) -> FittedViews:
+        """Rebuild from what `Fitting.as_plain` returned."""
+        return cls([_space_of(entry) for entry in spaces], [View(**entry) for entry in views], intercepts)
+
+
+class Fitting(NamedTuple):
+    """The outcome of `fit_views`."""
+
+    spaces: list[ScaledSpace]
+    views: list[View]
+    intercepts: Floats
+    summary: list[dict[str, Any]]
+    left_out: Floats  # (n_bags, n_problems); NaN where a bag was not in the sample
+    familiar_distance: float
+
+    def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return spaces and views as dicts of arrays, which can be saved."""
+        return [_plain_space(space) for space in self.spaces], [view._asdict() for view in self.views]
+
+
+def _plain_space(space: ScaledSpace) -> dict[str, Any]:
+    return {"name": space.name, "centers": space.centers, **space.scaling._asdict()}
+
+
+def _space_of(entry: dict[str, Any]) -> ScaledSpace:
+    fields = {key: value for key, value in entry.items() if key not in ("name", "centers")}
+    scaling = RankScaling(**fields) if "knots" in fields else Scaling(**fields)
+    return ScaledSpace(entry["name"], scaling, entry["centers"])
+
+
+class Learning(NamedTuple):
+    """What views are fitted to, and how: everything but the vectors of the bags."""
+
+    positive: Booleans  # (n_bags, n_problems)
+    weights: Floats  # (n_bags,)
+    groups: Integers | None  # (n_bags,)
+    kernels: tuple[str, ...]
+    n_points: int
+    backend: Backend
+
+    def some(self, rows: Integers | None) -> Learning:
+        """Return the same for some of the bags; None means all."""
+        if rows is None:
+            return self
+        groups = None if self.groups is None else self.groups[rows]
+        return self._replace(positive=self.positive[rows], weights=self.weights[rows], groups=groups)
+
+
+def fit_views(
+    bags: Bags,
+    spaces: list[ScaledSpace],
+    kinds: tuple[str, ...],
+    learning: Learning,
+    *,
+    max_bags: int,
+    generator: np.random.Generator,
+) -> Fitting:
+    """Fit every view, weigh them by what they say about bags that were left out, and calibrate the sum.
+
+    With more than ``max_bags`` bags all this is done on a sample of them, and the views that have a say are then
+    fitted on all bags with ``n_points`` points of comparison.
+    """
+    backend = learning.backend
+    rows = sample_of_bags(learning.positive, max_bags, generator)
+    some = bags if rows is None else bags[rows]
+    scaled: dict[int, Any] = {}
+
+    def features_of(view: View) -> Floats:
+        if view.space not in scaled:
+            scaled.clear()
+            scaled[view.space] = spaces[view.space].apply(bags.instances, backend)
+        return bag_features(scaled[view.space], bags.offsets, view.kind, spaces[view.space].centers, backend)
+
+    views = _views_of(some, spaces, kinds, learning.kernels, backend)
+    weighed = weigh_views(views, learning.some(rows))
+    found = finish_views(weighed, features_of, rows, learning, generator)
+    nearest = bag_features(
+        spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
+    )
+    left_out = weighed.left_out_of(len(bags), rows)
+    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distance(nearest))
+
+
+class Weighed(NamedTuple):
+    """Views fitted on a sample of bags, with the weight of each and what makes log-odds of their sum."""
+
+    candidates: list[Candidate]
+    shares: Floats  # (n_views, n_problems)
+    slopes: Floats  # (n_problems,)
+    shifts: Floats  # (n_problems,)
+
+    def left_out_of(self, n_bags: int, rows: Integers | None) -> Floats:
+        """Return log-odds of bags from fits without them, (n_bags, n_problems), NaN for bags that are not in rows."""
+        found = np.full((n_bags, len(self.shifts)), np.nan)
+        inside: Any = slice(None) if rows is None else rows
+        found[inside] = 0.0  # what no view at all would say
+        if self.candidates:
+            each = np.stack([candidate.left_out for candidate in self.candidates])
+            found[inside] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
+        return found + self.shifts
+
+    def summary(self, spaces: list[ScaledSpace]) -> list[dict[str, Any]]:
+        """Return scaling, kind, kernel and weights of every view."""
+        return [
+            {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": weights}
+            for c, weights in zip(self.candidates, self.shares, strict=True)
+        ]
+
+
+def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
+    """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
+    targets = np.where(learning.positive, 1.0, -1.0)
+
+    def fit(view: tuple[int, str, Floats, str]) -> Candidate:
+        return fit_candidate(*view, targets, learning.weights, learning.groups, one_thread)
+
+    # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
+    one_thread = resolve(learning.backend.name, 1)
+    with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
+        candidates = list(map(fit, views) if learning.backend.n_threads == 1 else pool.map(fit, views))
+        return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
+
+
+def finish_views(
+    weighed: Weighed,
+    features_of: Callable[[View], Floats],
+    rows: Integers | None,
+    learning: Learning,
+    generator: np.random.Generator,
+) -> tuple[list[View], Floats]:
+    """Return the views that have a say, and intercepts; where they were fitted on some rows, fit them on all bags.
+
+    ``features_of`` returns the vectors of all bags in a view.
+    """
+    weights = learning.weights
+    chosen = [i for i in range(len(weighed.candidates)) if weighed.shares[i].any()]
+    if rows is None:
+        fitted = [(weighed.candidates[i].view, weighed.candidates[i].intercepts) for i in chosen]
+    else:
+        targets = np.where(learning.positive, 1.0, -1.0)
+        points = rows[np.sort(generator.choice(len(rows), min(learning.n_points, len(rows)), replace=False))]
+        ratio = float(weights.sum() / weights[rows].sum())
+        refit = partial(
+            refit_on_points, targets=targets, weights=weights, rows=points, backend=learning.backend, ratio=ratio
+        )
+        fitted = [refit(weighed.candidates[i], features_of(weighed.candidates[i].view)) for i in chosen]
+    says = [weighed.shares[i] * weighed.slopes for i in chosen]
+    views = [view._replace(coefficients=view.coefficients * say) for (view, _), say in zip(fitted, says, strict=True)]
+    intercepts = weighed.shifts + sum(
+        (say * constant for (_, constant), say in zip(fitted, says, strict=True)), start=np.zeros(len(weighed.shifts))
+    )
+    return views, intercepts
+
+
+def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Generator) -> Integers | None:
+    """Return a stratified sample of bags, in order, or None where all are few enough."""
+    n_bags = len(positive)
+    if n_bags <= max_bags:
+        return None
+    # Bags with the same labels are spread evenly over a random order, and every so manyth is taken.
+    order = generator.permutation(n_bags)
+    by_label = np.unique(positive[order], axis=0, return_inverse=True)[1].ravel()
+    order = order[np.argsort(by_label, kind="stable")]
+    return np.sort(order[np.linspace(0, n_bags - 1, max_bags).round().astype(int)])
+
+
+def _views_of(
+    bags: Bags, spaces: list[ScaledSpace], kinds: tuple[str, ...], kernels: tuple[str, ...], backend: Backend
+) -> Iterator[tuple[int, str, Floats, str]]:
+    """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
+    sparse = sp.issparse(bags.instances)
+    for i, space in enumerate(spaces):
+        worth = kinds_of(space.name, sparse=sparse, alone=len(spaces) == 1)
+        wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k == "mean")
+        if not wanted:
+            continue
+        scaled = space.apply(bags.instances, backend)
+        for kind in wanted:
+            features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
+            for kernel in kernels:
+                if not (sp.issparse(features) and kernel == "gaussian"):
+                    yield i, kind, features, kernel
+
+
+def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the weight of every view, (n_views, n_problems), and slopes and shifts that make log-odds of the sum."""
+    n_problems = targets.shape[1]
+    shares = np.empty((len(candidates), n_problems))
+    slopes, shifts = np.empty(n_problems), np.empty(n_problems)
+    for problem in range(n_problems):
+        left_out = np.empty((len(targets), 0))  # a sample may have spoken for no view
+        if candidates:
+            left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
+            shares[:, problem] = stack(left_out, targets[:, problem], weights)
+        slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
+    return shares, slopes, shifts
+
+
+def familiar_distance(nearest: Floats) -> float:
+    """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count.
+
+    ``nearest (n_bags, n_centers)`` are the distances between training bags and centres.
+    """
+    size = float(np.abs(nearest).max()) or 1.0
+    elsewhere = np.where(nearest > 1e-3 * size, nearest, np.inf).min(axis=1)
+    finite = elsewhere[np.isfinite(elsewhere)]
+    return float(np.quantile(finite, 0.99)) if len(finite) else 0.0

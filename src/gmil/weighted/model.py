@@ -1,0 +1,200 @@
+"""The fitted form of `WeightedGMIL`: views of a bag, each with what it says, added up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import pairwise_distances
+
+from gmil.transform.scaling import safe_units
+from gmil.weighted.ridge import center_kernel, fit_ridge
+from gmil.weighted.views import bounded
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Integers
+
+
+KERNELS = ("laplacian", "gaussian")
+
+
+class View(NamedTuple):
+    """One look at bags: their vectors, standardised, compared with points (or weighed, where there are none)."""
+
+    space: int
+    kind: str
+    shift: Floats | None  # (n_columns,)
+    divisor: Floats | None  # (n_columns,)
+    kernel: str
+    points: Floats | None  # (n_points, n_columns); None for a linear vote
+    width: float
+    coefficients: Floats  # (n_points, n_problems), or (n_columns, n_problems) for a linear vote
+
+    def standardised(self, features: Floats) -> Floats:
+        """Return vectors of bags in the units of this view; sparse ones are left as they are."""
+        if self.shift is None or self.divisor is None:
+            return features
+        return bounded((features - self.shift) / self.divisor)
+
+    def votes(self, features: Floats, backend: Backend) -> Floats:
+        """Return what the view says about bags, (n_bags, n_problems)."""
+        columns = self.standardised(features)
+        if self.points is None:
+            return np.asarray(columns, dtype=np.float64) @ self.coefficients
+        return similarity(columns, self.points, self.kernel, self.width, backend) @ self.coefficients
+
+
+def similarity(one: Floats, other: Floats, kernel: str, width: float, backend: Backend) -> Floats:
+    """Return ``exp(-distance / width)`` in double precision; see `dissimilarity` for the distance."""
+    return np.exp(dissimilarity(one, other, kernel, backend).astype(np.float64) / -width)
+
+
+def dissimilarity(one: Floats, other: Floats, kernel: str, backend: Backend) -> Floats:
+    """Return sums of absolute differences ("laplacian") or squared distances ("gaussian") between rows."""
+    if kernel == "gaussian":
+        return backend.sq_distances(one, other)
+    if sp.issparse(one):
+        return np.asarray(pairwise_distances(_short_indices(one), _short_indices(other), metric="manhattan"))
+    return backend.l1_distances(one, other)
+
+
+def _short_indices(rows: Any) -> Any:
+    """Return the same sparse rows with the 32-bit indices that scikit-learn's distances need."""
+    return sp.csr_array(
+        (rows.data.astype(np.float64), rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=rows.shape
+    )
+
+
+class Candidate(NamedTuple):
+    """A view fitted on training bags, before it is known how much its word counts."""
+
+    view: View
+    left_out: Floats  # (n_bags, n_problems)
+    intercepts: Floats  # (n_problems,)
+    penalties: Floats  # (n_problems,)
+    trace: float
+
+
+def fit_candidate(
+    space: int,
+    kind: str,
+    features: Floats,
+    kernel: str,
+    targets: Floats,
+    weights: Floats,
+    groups: Integers | None,
+    backend: Backend,
+) -> Candidate:
+    """Fit one view on training bags.
+
+    Parameters
+    ----------
+    space : int
+        The number of the scaling.
+    kind : str
+    features : array of shape (n_bags, n_columns)
+    kernel : {"laplacian", "gaussian", "linear"}
+        "linear" is a weight per column.
+    targets : array of shape (n_bags, n_problems)
+        1 and -1.
+    weights : array of shape (n_bags,)
+    groups : array of shape (n_bags,), optional
+    backend : Backend
+    """
+    view = View(space, kind, *_column_units(features), kernel, None, 1.0, np.empty((0, 0)))
+    columns = view.standardised(features)
+    if kernel == "linear":
+        values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
+    else:
+        distances = dissimilarity(columns, columns, kernel, backend)
+        width = median_width(distances)
+        view = view._replace(points=columns, width=width)
+        values = np.exp(distances / np.float32(-width))
+    if groups is not None:
+        # Bags that are alike, left out together, leave almost nothing to divide by: rounding would be all of it.
+        values = values.astype(np.float64)
+    centred, centering = center_kernel(values, weights)
+    fit = fit_ridge(centred, targets, weights, groups)
+    # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
+    total = fit.coefficients.sum(axis=0)
+    shares = weights / weights.sum()
+    coefficients = (fit.coefficients - shares[:, None] * total) / centering.trace
+    constant = (centering.grand_mean * total - centering.means @ fit.coefficients) / centering.trace
+    if kernel == "linear":
+        coefficients = np.asarray(columns, dtype=np.float64).T @ coefficients
+    return Candidate(
+        view._replace(coefficients=coefficients),
+        fit.left_out,
+        fit.intercepts + constant,
+        fit.penalties,
+        centering.trace,
+    )
+
+
+def _column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
+    if sp.issparse(features):
+        return None, None
+    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+    return safe_units(mean, deviation, features.min(axis=0), features.max(axis=0))
+
+
+def median_width(distances: Floats) -> float:
+    """Return the median distance between two different bags, or 1 where all are alike."""
+    n = len(distances)
+    # Without the diagonal every pair is there twice, which leaves the median as it is.
+    pairs = distances.ravel()[1:].reshape(n - 1, n + 1)[:, :-1]
+    width = float(np.median(pairs)) if n > 1 else 0.0
+    return width if width > 0 else 1.0
+
+
+def refit_on_points(
+    candidate: Candidate,
+    features: Floats,
+    targets: Floats,
+    weights: Floats,
+    rows: Integers,
+    backend: Backend,
+    ratio: float,
+) -> tuple[View, Floats]:
+    """Fit a chosen view on many bags with a few of them as points, at a cost linear in the bags.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        The view as it was chosen on a sample of the bags.
+    features : array of shape (n_bags, n_columns)
+    targets, weights : arrays
+    rows : array of int
+        The bags that become points.
+    backend : Backend
+    ratio : float
+        How many times the weight of the sample all bags have: penalties grow with it.
+
+    Returns
+    -------
+    View, and intercepts of shape (n_problems,)
+    """
+    view = candidate.view
+    columns = view.standardised(features)
+    shares = weights / weights.sum()
+    if view.points is None:
+        design: Floats = np.asarray(columns, dtype=np.float64)
+        penalty_matrix: Floats = np.eye(columns.shape[1])
+    else:
+        points = columns[rows]
+        design = similarity(columns, points, view.kernel, view.width, backend)
+        penalty_matrix = similarity(points, points, view.kernel, view.width, backend)
+        view = view._replace(points=points)
+    means, goals = shares @ design, shares @ targets
+    centred = design - means
+    gram = (centred * weights[:, None]).T @ centred
+    product = (centred * weights[:, None]).T @ (targets - goals)
+    jitter = 1e-8 * np.trace(penalty_matrix) / len(penalty_matrix) * np.eye(len(penalty_matrix))
+    columns_of = [
+        np.linalg.solve(gram + penalty * ratio * candidate.trace * (penalty_matrix + jitter), product[:, i])
+        for i, penalty in enumerate(candidate.penalties)
+    ]
+    coefficients = np.column_stack(columns_of)
+    return view._replace(coefficients=coefficients), goals - means @ coefficients

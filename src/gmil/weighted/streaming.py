@@ -1,0 +1,222 @@
+"""WeightedGMIL on bags that are read in blocks.
+
+Scalings, centres and views are chosen on a sample of thinned bags; one pass then makes the vectors of whole bags in the
+chosen views, for all fits at once; on these the views are fitted and weighed again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from sklearn.base import clone
+
+from gmil.bags import Bags
+from gmil.bags.parts import moved_rows
+from gmil.engine import resolve
+from gmil.sampling import make_generator
+from gmil.weighted.centers import choose_centers
+from gmil.weighted.fitting import (
+    FittedViews,
+    Fitting,
+    Learning,
+    Weighed,
+    familiar_distance,
+    finish_views,
+    fit_views,
+    sample_of_bags,
+    weigh_views,
+)
+from gmil.weighted.looks import Looks, vectors_of
+from gmil.weighted.views import SCALES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.fold_work import Fold, FoldWork, Receiver
+    from gmil.scale import LazyBags
+    from gmil.weighted.model import View
+    from gmil.weighted.views import ScaledSpace
+
+SAMPLE_SIZE = 20_000
+"""Instances on which choices are made, where nothing else is said."""
+_SAY = 0.8
+"""The share of all weight that the views must have which are fitted to whole bags."""
+
+
+class Plan(NamedTuple):
+    """One fit: a model with its parameters, the bags it learns from, and what it learns of them."""
+
+    model: Any
+    training: Booleans  # (n_bags,)
+    learning: Learning  # of the training bags
+    generator: np.random.Generator
+
+
+class Choice(NamedTuple):
+    """What was chosen on a sample: scalings with centres, and views with their weights."""
+
+    spaces: list[ScaledSpace]
+    fitting: Fitting
+    views: list[View]  # those that are worth a look at whole bags
+    is_final: bool  # the sample was all there is
+
+
+class Outcome(NamedTuple):
+    """A fitted model, and its decisions about all bags, training and test."""
+
+    fitting: Fitting
+    decisions: Floats  # (n_bags, n_problems)
+
+
+def fit_lazily(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
+    """Fit all plans; bags are read twice, however many there are."""
+    backend = plans[0].learning.backend
+    choices = _choose(plans, bags, backend)
+    looks = [Looks(choice.spaces, [(view.space, view.kind) for view in choice.views]) for choice in choices]
+    vectors = vectors_of(bags, looks, backend)
+    return [_finish(plan, choice, own, backend) for plan, choice, own in zip(plans, choices, vectors, strict=True)]
+
+
+def decide_lazily(fitted: FittedViews, bags: LazyBags, backend: Backend) -> Floats:
+    """Return log-odds of bags that are read in blocks, (n_bags, n_problems)."""
+    looks = Looks(fitted.spaces, [(view.space, view.kind) for view in fitted.views])
+    (vectors,) = vectors_of(bags, [looks], backend)
+    return fitted.decide_by(lambda view: vectors[view.space, view.kind], len(bags), backend)
+
+
+# -------------------------------------------------------------------------------- choosing on a sample
+
+
+def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Choice]:
+    """Read the samples of all plans in one go, and choose on each."""
+    samples = [_thinned(plan, bags) for plan in plans]
+    wanted = np.unique(np.concatenate([rows for _, rows, _ in samples]))
+    instances = bags.take(wanted)
+
+    def choose(number: int) -> Choice:
+        chosen, rows, offsets = samples[number]
+        sample = Bags(instances[np.searchsorted(wanted, rows)], offsets)
+        return _choose_on(plans[number], chosen, sample, one_thread)
+
+    # Choosing on one sample is too little work for all threads.
+    one_thread = backend if len(plans) == 1 else resolve(backend.name, 1)
+    with ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
+        return list(pool.map(choose, range(len(plans))))
+
+
+def _thinned(plan: Plan, bags: LazyBags) -> tuple[Integers | None, Integers, Integers]:
+    """Return the sample of a plan: which training bags, which rows of all bags, and their offsets.
+
+    None where the sample is all training bags as they are.
+    """
+    own = bags[plan.training]
+    most = sample_size_of(plan.model)
+    inside = np.flatnonzero(plan.training)
+    if own.n_instances <= most:
+        return None, moved_rows(np.arange(own.n_instances), own.offsets, bags.offsets[inside]), own.offsets
+    chosen = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
+    chosen = np.arange(len(own)) if chosen is None else chosen
+    sizes = own.sizes[chosen]
+    kept = np.clip((sizes * (most / sizes.sum())).astype(np.int64), 1, sizes)
+    rows = [
+        start + np.sort(plan.generator.choice(size, n, replace=False, shuffle=False))
+        for start, size, n in zip(bags.offsets[inside[chosen]], sizes, kept, strict=True)
+    ]
+    return chosen, np.concatenate(rows), np.concatenate([[0], np.cumsum(kept)])
+
+
+def sample_size_of(model: Any) -> int:
+    """Return how many instances choices are made on."""
+    return SAMPLE_SIZE if isinstance(model.sample_size, str) else int(model.sample_size)
+
+
+def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backend) -> Choice:
+    model, is_final = plan.model, chosen is None
+    learning = plan.learning.some(chosen)._replace(backend=backend)
+    # In memory ranks are worth their time; whole bags on disk would have to be ranked number by number.
+    automatic = SCALES if is_final else tuple(scale for scale in SCALES if scale != "rank")
+    spaces = choose_centers(
+        sample,
+        model._check_sides(sparse=False, automatic=automatic),
+        model.n_centers,
+        model.centers,
+        learning.positive,
+        backend=backend,
+        generator=plan.generator,
+    )
+    found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
+    return Choice(spaces, found, found.views if is_final else _worth_a_look(found), is_final)
+
+
+def _worth_a_look(found: Fitting) -> list[View]:
+    """Return the views that have a say, under the scalings and kinds that together have most of it.
+
+    A scaling and a kind are what a pass over whole bags costs; a second kernel on them costs nothing.
+    """
+    say: dict[tuple[int, str], float] = defaultdict(float)
+    weights = [float(np.sum(entry["weights"])) for entry in found.summary if np.any(entry["weights"])]
+    for view, weight in zip(found.views, weights, strict=True):
+        say[view.space, view.kind] += weight
+    order = sorted(say, key=lambda look: -say[look])
+    shares = np.cumsum([say[look] for look in order]) / sum(weights)
+    kept = set(order[: int(np.searchsorted(shares, _SAY)) + 1])
+    return [view for view in found.views if (view.space, view.kind) in kept]
+
+
+# -------------------------------------------------------------------------------- fitting to whole bags
+
+
+def _finish(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats], backend: Backend) -> Outcome:
+    found = choice.fitting if choice.is_final else _fit_on_whole_bags(plan, choice, vectors)
+    fitted = FittedViews(found.spaces, found.views, found.intercepts)
+    decisions = fitted.decide_by(lambda view: vectors[view.space, view.kind], len(plan.training), backend)
+    return Outcome(found, decisions)
+
+
+def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> Fitting:
+    inside = {key: table[plan.training] for key, table in vectors.items()}
+    rows = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
+    part: Any = slice(None) if rows is None else rows
+    views = [(view.space, view.kind, inside[view.space, view.kind][part], view.kernel) for view in choice.views]
+    weighed: Weighed = weigh_views(views, plan.learning.some(rows))
+    found = finish_views(weighed, lambda view: inside[view.space, view.kind], rows, plan.learning, plan.generator)
+    left_out = weighed.left_out_of(len(plan.learning.positive), rows)
+    return Fitting(choice.spaces, *found, weighed.summary(choice.spaces), left_out, _familiar(choice, inside))
+
+
+def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:
+    """Return the distance that is still familiar, from whole bags where the first scaling has been looked at."""
+    return familiar_distance(vectors[0, "nearest"]) if (0, "nearest") in vectors else choice.fitting.familiar_distance
+
+
+# -------------------------------------------------------------------------------- cross-validation
+
+
+def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
+    """Work on all folds and settings, and hand over decisions.
+
+    Bags of one of the groups are left out together wherever something is chosen.
+    """
+    plans = [_plan(estimator, setting, fold, work) for setting in work.settings for fold in work.folds]
+    outcomes = fit_lazily(plans, cast("LazyBags", work.bags))
+    n_folds = len(work.folds)
+    for number in range(len(work.settings)):
+        own = outcomes[number * n_folds : (number + 1) * n_folds]
+        receive(number, list(range(n_folds)), np.stack([outcome.decisions.T for outcome in own]))
+    work.report(len(plans))
+
+
+def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork) -> Plan:
+    model = clone(estimator).set_params(**setting)
+    model.set_params(n_jobs=model.n_jobs if work.n_jobs is None else work.n_jobs)
+    model._validate_params()
+    groups = None if work.groups is None else work.groups[fold.training]
+    if groups is not None and len(np.unique(groups)) < 2:
+        groups = None  # a single group has nothing to be kept apart from
+    learning = model._learning(work.bags[fold.training], work.y[fold.training], groups)
+    return Plan(model, fold.training, learning, make_generator(fold.seed))

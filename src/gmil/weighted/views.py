@@ -1,0 +1,97 @@
+"""Bags as vectors: how a bag looks under a scaling, from one of three sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from gmil.engine import resolve
+from gmil.transform.scaling import RankScaling, Scaling, apply_scaling, fit_scaling, rank_scaling
+
+if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+KINDS = ("range", "moments", "nearest")
+SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
+SPARSE_SCALES = (None, "l2", "standard")
+_LARGEST = 1e15
+
+
+class ScaledSpace(NamedTuple):
+    """A scaling fitted on training instances, and centres in it."""
+
+    name: str | None
+    scaling: Scaling | RankScaling
+    centers: Floats
+
+    def apply(self, X: Instances, backend: Backend | None = None) -> Instances:
+        """Scale instances; dense ones come in single precision, which is enough for what follows."""
+        if isinstance(self.scaling, RankScaling):
+            backend = backend or resolve("auto", 1)
+            return backend.column_ranks(X, self.scaling.knots).astype(np.float32, copy=False)
+        scaled = apply_scaling(X, self.scaling)
+        return scaled if sp.issparse(scaled) else bounded(scaled)
+
+
+def bounded(X: Floats) -> Floats:
+    """Return numbers in single precision, none so large that its square overflows: so far out, all are as strange."""
+    if X.size and max(X.max(), -X.min()) > _LARGEST:
+        X = np.clip(X, -_LARGEST, _LARGEST)
+    return X.astype(np.float32, copy=False)
+
+
+def fit_spaces(
+    X: Instances, scales: tuple[str | None, ...], center_rows: Integers, backend: Backend
+) -> list[ScaledSpace]:
+    """Fit every scaling on training instances; the same instances are the centres in each."""
+    spaces = []
+    for name in scales:
+        scaling = rank_scaling(X) if name == "rank" else fit_scaling(X, name)
+        bare = ScaledSpace(name, scaling, np.empty((0, X.shape[1])))
+        centers: Any = bare.apply(X[center_rows], backend)
+        spaces.append(bare._replace(centers=centers.toarray() if sp.issparse(centers) else centers))
+    return spaces
+
+
+def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[str, ...]:
+    """Return the views worth taking under a scaling.
+
+    Columns of a view are standardised, so range and moments look the same after "minmax" as after "standard" and
+    are taken there only where it is the one scaling, ``alone``.
+    Minimum, maximum and deviation of sparse features say little: there the mean alone is taken.
+    """
+    if sparse:
+        return ("mean", "nearest")
+    return ("nearest",) if scale == "minmax" and not alone else KINDS
+
+
+def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:
+    """Return one vector per bag.
+
+    "range": minimum and maximum of every feature; "moments": mean and deviation; "mean": the mean;
+    "nearest": the distance between the bag and every centre.
+    """
+    if kind == "range":
+        return np.hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
+    if kind == "nearest":
+        squares = backend.sq_distances(scaled, centers)
+        return np.sqrt(backend.bag_min(squares, offsets))
+    means = bag_means(scaled, offsets, backend)
+    if kind == "mean":
+        return means
+    return np.hstack([means, backend.bag_deviation(scaled, offsets)])
+
+
+def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:
+    """Return the mean of every feature over every bag; sparse stays sparse."""
+    if not sp.issparse(scaled):
+        return backend.bag_mean(scaled, offsets)
+    sizes = np.diff(offsets)
+    n_bags = len(sizes)
+    member = sp.csr_array(
+        (np.repeat(1 / sizes, sizes), np.arange(offsets[-1]), offsets), shape=(n_bags, int(offsets[-1]))
+    )
+    return sp.csr_array(member @ scaled)

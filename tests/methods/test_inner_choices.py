@@ -1,0 +1,156 @@
+"""Choices inside the training bags: whole groups are left out, labels of bags left out have no say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+from gmil import (
+    MILES,
+    Bags,
+    BagStatistics,
+    BagValidationError,
+    FisherVectorClassifier,
+    MILEnsemble,
+    SetKernelSVM,
+    SingleInstance,
+    VLADClassifier,
+)
+from gmil.methods.embeddings import embedded
+from gmil.methods.ensemble.estimator import draw_bags
+from gmil.methods.kernels import set_kernels
+from gmil.methods.shared import tunable
+from gmil.methods.shared.inner_folds import choose, inner_folds
+from gmil.methods.shared.tuned import Training
+from gmil.sampling import make_generator
+
+TUNED = [
+    SetKernelSVM(random_state=0),
+    MILES(C=0.3, tune=True, random_state=0),
+    VLADClassifier(tune=True, random_state=0),
+    FisherVectorClassifier(tune=True, random_state=0),
+]
+ALL = [*TUNED, BagStatistics(), SingleInstance(), MILEnsemble(random_state=0)]
+
+
+def name_of(estimator):
+    return type(estimator).__name__
+
+
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 4), n_groups=st.integers(1, 9))
+@settings(deadline=None, max_examples=50)
+def test_folds_keep_groups_whole_and_train_on_every_class(seed, n_classes, n_groups):
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=16)])
+    groups = rng.integers(n_groups, size=len(labels))
+    folds = inner_folds(labels, 5, rng, groups)
+    assert len(folds) <= min(5, n_groups)
+    assert np.sum(folds, axis=0).max(initial=0) <= 1
+    for test in folds:
+        assert test.any()
+        assert not set(groups[test]) & set(groups[~test])
+        assert set(labels[~test]) == set(labels)
+
+
+def test_rounds_keep_the_best_so_far_and_judge_nothing_twice():
+    judged = []
+
+    def decide(setting, test):
+        judged.append(setting)
+        return np.where(labels[test] == 1, 1.0, -1.0) * (1 if setting >= 2 else -1)
+
+    labels = np.array([0, 1, 0, 1])
+    training = Training(None, labels == 1, [np.arange(4) < 2, np.arange(4) >= 2], np.random.default_rng(0))
+    found = training.choose_in_rounds([lambda start: [start, 2, 3], lambda best: [best, 9]], 1, decide)
+    assert found == 2  # the first of equals, also where the others come later
+    assert judged == [1, 1, 2, 2, 3, 3, 9, 9]
+    assert training._replace(folds=[]).choose_in_rounds([lambda _: [5]], 1, decide) == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("estimator", TUNED, ids=name_of)
+def test_tuning_leaves_whole_groups_out(estimator, n_classes, gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags(n_classes=n_classes)
+    groups = np.array(["a", "b", "c", "d", "e", "f"])[np.arange(len(y)) % 6]
+    seen = []
+    monkeypatch.setattr(tunable, "inner_folds", lambda *arguments: seen.append(inner_folds(*arguments)) or seen[-1])
+    estimator.fit(bags, y, groups=groups)
+    (folds,) = seen
+    assert len(folds) == 5
+    for test in folds:
+        assert not set(groups[test]) & set(groups[~test])
+
+
+@pytest.mark.parametrize("estimator", TUNED, ids=name_of)
+def test_copies_of_a_bag_flatter_only_where_they_may_be_parted(estimator, monkeypatch):
+    # Labels that nothing in the bags explains: only a copy of a bag knows its label.
+    rng = np.random.default_rng(3)
+    bags = Bags.from_list([part for part in rng.normal(size=(40, 2, 20)) for _ in range(3)])
+    y, groups = np.repeat(np.arange(40) % 2, 3), np.repeat(np.arange(40), 3)
+    found = []
+    where = set_kernels if isinstance(estimator, SetKernelSVM) else embedded
+    monkeypatch.setattr(where, "choose", lambda *arguments: found.append(choose(*arguments)) or found[-1])
+    estimator.fit(bags, y)
+    estimator.fit(bags, y, groups=groups)
+    (_, parted), (_, together) = found
+    assert parted > 0.9
+    assert together < 0.75
+
+
+@pytest.mark.parametrize("estimator", TUNED, ids=name_of)
+def test_without_tuning_groups_change_nothing(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    fixed = type(estimator)(tune=False, random_state=0)
+    expected = fixed.fit(bags, y).decision_function(bags)
+    assert_array_equal(fixed.fit(bags, y, groups=np.arange(len(y)) // 2).decision_function(bags), expected)
+
+
+@pytest.mark.parametrize("cls", [VLADClassifier, FisherVectorClassifier])
+def test_the_price_of_encodings_is_chosen_among_multiples(cls, gaussian_bags):
+    bags, y = gaussian_bags()
+    assert cls(C=2.0, tune=True, random_state=0).fit(bags, y).C_ in (0.2, 2.0, 20.0)
+    assert cls(C=2.0, random_state=0).fit(bags, y).C_ == 2.0
+    assert cls(1, C=2.0, tune=True, random_state=0).fit(bags[:3], [0, 1, 0]).C_ == 2.0
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=name_of)
+def test_groups_must_name_every_bag(estimator, gaussian_bags):
+    bags, y = gaussian_bags()
+    with pytest.raises(BagValidationError, match=rf"groups must name the group of each of the {len(bags)} bags"):
+        estimator.fit(bags, y, groups=[0, 1])
+
+
+@pytest.mark.parametrize("cls", [BagStatistics, SingleInstance])
+def test_a_search_inside_is_told_the_groups(cls, gaussian_bags):
+    bags, y = gaussian_bags()
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=GroupKFold(4))
+    model = cls(estimator=search).fit(bags, y, groups=np.arange(len(y)) // 2)
+    assert model.estimator_.n_splits_ == 4
+    with pytest.raises(ValueError, match="'groups' parameter should not be None"):
+        cls(estimator=search).fit(bags, y)
+    groups = np.arange(len(y))  # an estimator that chooses nothing does not need them
+    expected = cls().fit(bags, y).decision_function(bags)
+    assert_array_equal(cls().fit(bags, y, groups=groups).decision_function(bags), expected)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(20) // 2], ids=["none", "pairs"])
+def test_members_of_an_ensemble_keep_copies_and_groups_together(groups, gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags(n_bags=20)
+    seen = []
+    monkeypatch.setattr(
+        tunable,
+        "inner_folds",
+        lambda labels, n, rng, groups: seen.append(groups) or inner_folds(labels, n, rng, groups),
+    )
+    MILEnsemble(SetKernelSVM(), 3, random_state=0).fit(bags, y, groups=groups)
+    generator = make_generator(0)
+    drawn = [draw_bags(y, generator) for _ in range(3)]
+    apart = np.arange(20) if groups is None else groups
+    for found, rows in zip(seen, drawn, strict=True):
+        assert len(np.unique(rows)) < 20  # some bags are there twice
+        assert_array_equal(found, np.unique(apart[rows], return_inverse=True)[1])

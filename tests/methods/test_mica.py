@@ -1,0 +1,213 @@
+"""`MICA`: the linear program, the best threshold, and the turns that they take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils._param_validation import InvalidParameterError
+
+import gmil
+from gmil import MICA, Bags, BagValidationError, GmilError
+from gmil.engine import resolve
+from gmil.methods.svm import mica, mica_training
+from gmil.methods.svm.kernels import hinge
+from gmil.methods.svm.mica_training import best_threshold, plane_objective, slack_costs, solve_plane, train_mica
+
+BACKEND = resolve("auto", 1)
+few = settings(max_examples=20, deadline=None)
+LINE = [[[0.0], [4.0]], [[1.0], [5.0]], [[0.0]], [[1.0]]]
+LINE_Y = [1, 1, 0, 0]
+
+
+@st.composite
+def arranged(draw):
+    """Draw rows of positive bags, their offsets, and rows of negative bags behind them."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    X = rng.normal(size=(offsets[-1] + draw(st.integers(1, 12)), 3))
+    X[rng.choice(offsets[-1], len(sizes))] += draw(st.floats(0, 3))
+    return X, offsets
+
+
+# ------------------------------------------------------------------ by hand
+
+
+def test_the_line():
+    """Means 2 and 3 ask for the slope 2; then 4 and the mean 3 for 1; then 4 and 5 for 2/3, cut at 2.5."""
+    model = MICA(1000.0, scale=None).fit(LINE, LINE_Y)
+    assert_allclose(model.objectives_, [2, 1, 2 / 3], atol=1e-6)
+    assert_allclose(model.support_instances_, [[2 / 3]], atol=1e-6)
+    assert_allclose(model.score_instances([[[2.5], [4.0]]]), [0, 1], atol=1e-6)
+    assert_allclose(model.decision_function([[[0.0], [3.0]], [[1.0]]]), [1 / 3, -1], atol=1e-6)
+    assert model.stop_reason_ == "converged"
+    assert model.n_weights_ == 1
+
+
+def test_cheap_slack_leaves_no_weights():
+    model = MICA(1e-3, scale=None).fit(LINE, LINE_Y)
+    assert model.n_weights_ == 0
+    assert MICA(1000.0, scale=None, max_iter=1).fit(LINE, LINE_Y).stop_reason_ == "iterations"
+
+
+def test_features_without_a_part_in_it_have_no_weight():
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(4, 20)) for _ in range(40)]
+    y = np.arange(40) % 2
+    for bag, label in zip(bags, y, strict=True):
+        bag[0, 3] += 8 * label
+    model = MICA(10.0).fit(bags, y)
+    assert np.abs(model.support_instances_[0]).argmax() == 3
+    assert model.n_weights_ < 10
+
+
+# ------------------------------------------------------------------ the two steps
+
+
+@few
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+    st.lists(st.floats(-5, 5), min_size=1, max_size=6),
+    st.booleans(),
+)
+def test_no_threshold_is_better(positive, negative, balance):
+    positive, negative = np.array(positive), np.array(negative)
+    costs = slack_costs(7.0, len(positive), np.ones(len(negative)), balance)
+
+    def cost(threshold):
+        return costs.point * hinge(positive - threshold).sum() + costs.negatives @ hinge(threshold - negative)
+
+    found = best_threshold(positive, negative, costs)
+    bends = np.concatenate([positive - 1, negative + 1])
+    assert cost(found) <= min(cost(bend) for bend in bends) + 1e-9
+
+
+@few
+@given(arranged(), st.booleans())
+def test_left_out_negatives_change_nothing(case, balance):
+    X, offsets = case
+    points, negatives = X[: offsets[-1]], np.repeat(X[offsets[-1] :], 3, axis=0)
+    costs = slack_costs(10.0, len(points), np.ones(len(negatives)), balance)
+    whole = solve_plane(points, negatives, costs, np.arange(len(negatives)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mica_training, "_FIRST_ROWS", 1)
+        grown = solve_plane(points, negatives, costs, np.array([0]))
+    found = [plane_objective(w, t, points @ w, negatives @ w, costs) for w, t, _ in (whole, grown)]
+    assert_allclose(found[1], found[0], rtol=1e-5)
+
+
+def test_costs_of_a_sample_are_those_of_all():
+    for balance in (True, False):
+        thinned, whole = (slack_costs(6.0, 3, np.array(c), balance) for c in ([1.0, 3.0], [1.0, 1.0, 1.0, 1.0]))
+        assert thinned.point == whole.point == 2.0
+        assert_allclose(thinned.negatives, [whole.negatives[0], 3 * whole.negatives[0]])
+    assert whole.negatives[0] == whole.point
+
+
+@few
+@given(arranged(), st.sampled_from([1.0, 10.0, 1000.0]), st.booleans())
+def test_the_objective_never_rises(case, nu, balance):
+    X, offsets = case
+    costs = slack_costs(nu, len(offsets) - 1, np.ones(len(X) - offsets[-1]), balance)
+    plane = train_mica(X, offsets, costs, 20, 0.0, BACKEND)
+    assert (np.diff(plane.objectives) <= 1e-6 * (1 + plane.objectives[:-1])).all()
+    assert plane.stop_reason in {"converged", "iterations"}
+    sparse = train_mica(sp.csr_array(X), offsets, costs, 20, 0.0, BACKEND)
+    assert_allclose(sparse.objectives[0], plane.objectives[0], rtol=1e-6)
+
+
+# ------------------------------------------------------------------ the class
+
+
+def ring_bags():
+    """Return bags around a ring; positive ones have an instance in its middle."""
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, size=(60, 3))
+    y = np.arange(60) % 2
+    ring = 4 * np.stack([np.cos(angles), np.sin(angles)], axis=2)
+    bags = ring + rng.normal(size=ring.shape) / 5
+    bags[y == 1, 0] = rng.normal(size=(30, 2)) / 2
+    return bags, y
+
+
+def test_a_ring_needs_the_kernel(tmp_path):
+    bags, y = ring_bags()
+    linear, kernel = (MICA(kernel=k, n_basis=40, random_state=0).fit(bags[:40], y[:40]) for k in ("linear", "rbf"))
+    assert linear.score(bags[40:], y[40:]) < 0.8
+    assert kernel.score(bags[40:], y[40:]) > 0.9
+    assert len(kernel.support_instances_) == kernel.n_weights_ <= 40
+    kernel.save(tmp_path / "model.gmil")
+    assert_array_equal(gmil.load(tmp_path / "model.gmil").decision_function(bags), kernel.decision_function(bags))
+
+
+def test_tuning_chooses_the_kernel():
+    bags, y = ring_bags()
+    model = MICA(tune=True, n_basis=40, random_state=0).fit(bags[:40], y[:40], groups=np.arange(40) // 2)
+    assert (model.kernel, model.kernel_) == ("linear", "rbf")
+    assert model.score(bags[40:], y[40:]) > 0.9
+    before = model.decision_function(bags)
+    assert_array_equal(model.set_params(kernel="linear").decision_function(bags), before)
+
+
+def test_tuning_weighs_slack_as_the_bags_need_it(crowded_bags, monkeypatch):
+    monkeypatch.setattr(mica, "KERNELS", ("linear",))
+    monkeypatch.setattr(mica, "NUS", (100.0,))
+    train, test = (crowded_bags(seed, positive_size=1) for seed in (0, 1))
+    assert MICA(scale=None).fit(*train).score(*test) < 0.8
+    model = MICA(tune=True, scale=None, random_state=0).fit(*train)
+    assert model.balance_ is False
+    assert model.score(*test) > 0.95
+    # The means of positive bags, where training begins, lie among negative instances: unbalanced, all stay there.
+    monkeypatch.setattr(mica, "NUS", (1000.0,))
+    train, test = (crowded_bags(seed, n_easy=80) for seed in (0, 1))
+    assert MICA(1000.0, balance=False, scale=None).fit(*train).score(*test) < 0.8
+    model = MICA(balance=False, tune=True, scale=None, random_state=0).fit(*train)
+    assert model.balance_ is True
+    assert model.score(*test) > 0.95
+
+
+def test_sparse_bags(gaussian_bags):
+    bags, y = gaussian_bags()
+    sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
+    for kernel in ("linear", "rbf"):
+        model = MICA(kernel=kernel, random_state=0).fit(sparse, y)
+        assert model.score(sparse, y) > 0.9
+
+
+def test_tuning_leaves_bags_out(gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags(n_bags=20)
+    trained_on = []
+    real = mica.train_mica
+    monkeypatch.setattr(mica, "train_mica", lambda X, *rest: trained_on.append(len(X)) or real(X, *rest))
+    model = MICA(tune=True, random_state=0).fit(bags, y, groups=np.arange(20) // 2)
+    widths = 2 if model.kernel_ == "rbf" else 0
+    assert len(trained_on) == (4 + 3 + widths) * 2 * 5 + 1
+    assert max(trained_on[:-1]) < trained_on[-1] == bags.n_instances
+    assert model.nu_ in mica.NUS
+
+
+def test_bad_input_is_refused(gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags(n_bags=6)
+    with pytest.raises(InvalidParameterError, match="'nu' parameter of MICA must be"):
+        MICA(nu=0).fit(bags, y)
+    with pytest.raises(InvalidParameterError, match="'n_basis' parameter of MICA must be"):
+        MICA(n_basis=0).fit(bags, y)
+    with pytest.raises(BagValidationError, match=r"each of the 6 bags, got shape \(2,\)"):
+        MICA().fit(bags, y, groups=[0, 1])
+
+    class Unsolved:
+        x, message = None, "Time limit reached."
+
+    monkeypatch.setattr(mica_training, "linprog", lambda *_, **__: Unsolved)
+    with pytest.raises(GmilError, match=r"linear program of MICA was not solved: Time limit reached\."):
+        MICA().fit(bags, y)
+
+
+@pytest.mark.slow
+def test_musk1():
+    bags, y = gmil.load_musk1(return_X_y=True)
+    assert gmil.cross_validate(MICA(), bags, y).accuracy() > 0.66
