@@ -151,7 +151,7 @@ def test_other_code_is_not_content(package, name):
 
 def test_comments_docstrings_and_layout_are_not_content(package):
     before = code_fingerprint(gmil.GMIL)
-    path = package / "scaling.py"
+    path = package / "transform" / "scaling.py"
     text = path.read_text().replace('"""', '"""Other words. ', 1)
     path.write_text("# A comment.\n\n" + text.replace("\ndef ", "\n\n\n# Because.\ndef "))
     assert code_fingerprint(gmil.GMIL) == before
@@ -159,7 +159,7 @@ def test_comments_docstrings_and_layout_are_not_content(package):
 
 def test_tuning_is_content_of_tuned_jobs_only(package):
     before = code_fingerprint(gmil.GMIL), code_fingerprint(gmil.GMIL, tuned=True)
-    path = package / "experiments" / "tuning.py"
+    path = package / "paper" / "tables" / "tuning.py"
     path.write_text(path.read_text() + "\nCHANGED = 1\n")
     after = code_fingerprint(gmil.GMIL), code_fingerprint(gmil.GMIL, tuned=True)
     assert after[0] == before[0]
