@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 import gmil
 from gmil import GMIL, GMILCV, Bags, BagValidationError, cross_validate
+from gmil.bags import parts
 from gmil.engine import kmeans, resolve
 from gmil.engine.kmeans import Seeding
 from gmil.engine.weighted_kmeans import weighted_kmeans, weighted_means, weighted_seed
@@ -370,8 +371,8 @@ def test_positive_bags_far_from_every_center_count_nothing_and_break_nothing():
 def test_blocks_of_bags_change_nothing(small, monkeypatch):
     bags, y = small
     whole = GMIL(6, density="gaussian", random_state=0).fit(bags, y)
-    monkeypatch.setattr(soft_counts, "_INSTANCES_AT_ONCE", 10)
-    assert len(soft_counts.blocks_of_bags(bags.offsets)) > 5
+    monkeypatch.setattr(parts, "_INSTANCES_AT_ONCE", 10)
+    assert len(parts.blocks_of_bags(bags.offsets)) > 5
     pieces = GMIL(6, density="gaussian", random_state=0).fit(bags, y)
     assert_allclose(pieces.positive_counts_, whole.positive_counts_)
 

@@ -27,7 +27,7 @@ def test_every_method_has_a_grid_or_a_reason_to_have_none(name):
 
 
 def test_every_entry_is_of_a_method_that_there_is():
-    document = tomllib.loads(files("gmil.paper").joinpath("grids.toml").read_text(encoding="utf-8"))
+    document = tomllib.loads(files("gmil.paper.tables").joinpath("grids.toml").read_text(encoding="utf-8"))
     reasons = document.pop("untuned")
     assert set(document) | set(reasons) <= set(base.methods())
 

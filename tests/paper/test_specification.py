@@ -8,9 +8,8 @@ import pytest
 
 from gmil import GMIL, base
 from gmil.errors import SpecificationError
-from gmil.paper import Protocol, load_spec, parse_spec, spec_names
+from gmil.paper import Protocol, load_spec, parse_spec, published, spec_names
 from gmil.paper.runs.jobs import known_methods, make_estimator
-from gmil.paper.tables import published
 from gmil.paper.tables.grids import expand_grid, settings_of
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gmil
-from gmil.paper.tables import published
+from gmil.paper import published
 from gmil.reporting import tables
 from gmil.reporting.runs import run_report
 from gmil.reporting.sources import Ledger

@@ -60,7 +60,7 @@ def run(
     seconds_per_case : float
         A child that takes longer is killed, and its case is a hang.
     """
-    pool = _Pool(make_work, deque(cases), seconds_per_case, time.monotonic() + seconds)
+    pool = _Pool(make_work, deque(cases), seconds_per_case, seconds)
     try:
         yield from pool.results(jobs)
     finally:
@@ -68,17 +68,19 @@ def run(
 
 
 class _Pool:
-    def __init__(self, make_work: Any, cases: deque[Case], seconds_per_case: float, end: float) -> None:
+    def __init__(self, make_work: Any, cases: deque[Case], seconds_per_case: float, seconds: float) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(_PRELOADED)
         self._make_work = make_work
         self._cases = cases
         self._seconds = seconds_per_case
-        self._end = end
+        self._seconds_in_all = seconds
+        self._end = float("inf")
         self._children: list[_Child] = []
 
     def results(self, jobs: int) -> Iterator[Result]:
         self._children = [_Child(self._context, self._make_work) for _ in range(min(jobs, len(self._cases)))]
+        self._end = time.monotonic() + self._seconds_in_all  # the time to start children does not count
         while True:
             for child in self._children:
                 if not child.cases:
