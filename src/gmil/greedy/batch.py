@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import validate_parameter_constraints
 
 from gmil.bags.parts import blocks_of_bags
+from gmil.compat import validate_parameter_constraints
 from gmil.engine import closeness, column_sizes, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
 from gmil.greedy.clustering import seeding_of
 from gmil.greedy.device import can_cluster_on_device, resident_bags

@@ -6,10 +6,9 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from gmil.base import TwoClassMixin, register
+from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
@@ -152,7 +151,7 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Search the targets among the instances of positive bags, and a threshold.
 

@@ -6,10 +6,8 @@ from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from gmil.base import register
+from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
@@ -287,7 +285,7 @@ class GMIL(FittingSteps):
         alone = any(why_not_batched(self, setting) for setting in work.settings)
         return None if alone else partial(decide_folds, self)
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the codebooks from bags and their labels.
 

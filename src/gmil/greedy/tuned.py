@@ -6,12 +6,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
+from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -134,7 +133,7 @@ class GMILCV(BagClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose a setting by inner cross-validation and fit it on all training bags.
 

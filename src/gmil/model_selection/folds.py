@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn import get_config
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
+from gmil.compat import BaseSearchCV
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:

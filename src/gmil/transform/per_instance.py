@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagEstimator, register
+from gmil.compat import HasMethods
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.validation import check_bags, is_table
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, softmax
-from sklearn.base import _fit_context
 from sklearn.utils import compute_sample_weight
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
+from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
@@ -184,7 +183,7 @@ class WeightedGMIL(BagClassifier):
     def _folds_together(self, work: FoldWork) -> Worker | None:
         return partial(decide_folds, self) if isinstance(work.bags, LazyBags) else None
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Choose and fit the views.
 

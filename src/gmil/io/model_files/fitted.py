@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils._param_validation import validate_parameter_constraints
-
+from gmil.compat import validate_parameter_constraints
 from gmil.errors import GmilError
 from gmil.io.model_files.damage import DamageError
 from gmil.io.model_files.schema import Kind, refuse

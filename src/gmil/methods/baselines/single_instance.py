@@ -5,17 +5,18 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, _fit_context
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
+from gmil.compat import HasMethods, StrOptions, checks_nested_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.shared.multiclass import MulticlassClassifier, class_decisions, fit_decider
 from gmil.methods.shared.tuning import check_groups
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from gmil.engine.arrays import Floats
 
 
@@ -97,7 +98,7 @@ class SingleInstance(MulticlassClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checks_nested_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 

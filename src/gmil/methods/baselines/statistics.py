@@ -5,13 +5,12 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, _fit_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from gmil.base import register
+from gmil.compat import HasMethods, StrOptions, checks_nested_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, listed
 from gmil.io.model_files.schema import Fitted, Kind
@@ -21,6 +20,8 @@ from gmil.methods.shared.tuning import check_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sklearn.base import BaseEstimator
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances
@@ -106,7 +107,7 @@ class BagStatistics(MulticlassClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checks_nested_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 

@@ -6,10 +6,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from gmil.base import register
+from gmil.compat import HasMethods, Interval, StrOptions, checks_nested_parameters
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
@@ -201,7 +200,7 @@ class MICRF(BinaryClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checks_nested_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 

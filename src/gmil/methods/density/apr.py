@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions, checks_parameters
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
@@ -147,7 +146,7 @@ class APR(BinaryClassifier):
         self.scale = scale
         self.pos_label = pos_label
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Grow, discriminate and expand a box.
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logsumexp
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions, checks_parameters
 from gmil.engine import reference
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
@@ -92,7 +91,7 @@ class DensityClassifier(BinaryClassifier):
         "random_state": ["random_state"],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Search the concept from many starts, and a threshold.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.methods.density.diverse_density import DensityClassifier
 from gmil.methods.density.noisy_or import Concept, LabelledInstances, alternate
 from gmil.methods.shared.constraints import AT_LEAST_ONE

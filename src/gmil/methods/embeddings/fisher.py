@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import scipy.sparse as sp
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, OrNone
 from gmil.methods.embeddings.mixtures import Mixture

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, _fit_context, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
 
 from gmil.base import BagClassifier, register
+from gmil.compat import HasMethods, checks_nested_parameters
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Fitted, Items, Kind
 from gmil.methods.ensemble.members import with_positive_class, with_seed
@@ -128,7 +128,7 @@ class MILEnsemble(BagClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @checks_nested_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Train the members on bags drawn with replacement.
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
@@ -182,7 +181,7 @@ class GPMIL(BinaryClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the covariance by its evidence and find the posterior of the instances.
 

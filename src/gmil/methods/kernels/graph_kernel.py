@@ -6,9 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width

@@ -6,9 +6,9 @@ import itertools
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Kind, Number, OrMissing, OrNone

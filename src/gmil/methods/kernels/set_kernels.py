@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn import config_context
 from sklearn.svm import SVC
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.bags import Bags
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, OrNone, Rows
 from gmil.methods.baselines.summaries import summarize

@@ -6,10 +6,10 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
-from sklearn.base import _fit_context, clone
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import clone
 
 from gmil.base import register
+from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.io.model_files.schema import Array, Kind, Offsets, Rows
 from gmil.methods.neighbours.distances import DISTANCES, Grouped, distances_between, distances_within, grouped
@@ -140,7 +140,7 @@ class CitationKNN(ScaledClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training bags and measure the distances between them.
 
@@ -174,7 +174,7 @@ class CitationKNN(ScaledClassifier):
         bags, instances = self._new_scaled(X)
         return self._judge(grouped(instances, np.arange(bags.n_instances + 1)))
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def leave_one_out(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the label of every bag as all other bags predict it, (n_bags,).
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
 from gmil.base import BagClassifier, TwoClassMixin
+from gmil.compat import StrOptions
 from gmil.io.model_files.schema import Array, Flag, Kind, OrNone
 from gmil.transform.scaling import SCALINGS, Scaling, apply_scaling, fit_scaling
 

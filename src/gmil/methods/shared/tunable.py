@@ -7,9 +7,7 @@ from itertools import product
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
-
+from gmil.compat import StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.methods.shared.constraints import ABOVE_ZERO
 from gmil.methods.shared.inner_folds import inner_folds
@@ -57,7 +55,7 @@ class TunableClassifier(MulticlassClassifier):
         "random_state": ["random_state"],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 

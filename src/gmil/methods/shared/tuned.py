@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
-from sklearn.base import _fit_context
 
+from gmil.compat import checks_parameters
 from gmil.engine import resolve
 from gmil.methods.shared.inner_folds import choose
 from gmil.methods.shared.scaled import BinaryClassifier
@@ -87,7 +87,7 @@ class TunedClassifier(BinaryClassifier):
         "random_state": ["random_state"],
     }
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
         """Learn from bags and their labels.
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
-
 from gmil.base import register
+from gmil.compat import Interval, StrOptions
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
 from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.tuning import COSTS, MachineSetting, priced_settings, weighted_settings

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
+from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Choice, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width

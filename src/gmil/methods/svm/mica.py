@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from gmil.base import register
+from gmil.compat import StrOptions
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width

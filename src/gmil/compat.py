@@ -1,0 +1,23 @@
+"""The private parts of scikit-learn that gmil needs, in one place: what a new version moves is mended here."""
+
+from __future__ import annotations
+
+from sklearn.base import _fit_context
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
+
+__all__ = [
+    "BaseSearchCV",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "checks_nested_parameters",
+    "checks_parameters",
+    "validate_parameter_constraints",
+]
+
+checks_parameters = _fit_context(prefer_skip_nested_validation=True)
+"""Decorates ``fit``: parameters are checked against ``_parameter_constraints`` first; estimators inside trust them."""
+
+checks_nested_parameters = _fit_context(prefer_skip_nested_validation=False)
+"""The same for estimators that take estimators as parameters, which check their own."""
