@@ -27,7 +27,7 @@ LEAKS = ("identical bags", "instances in several groups", "instances in several 
 
 
 def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 20, random_state: int = 0) -> DataCheck:
-    """Tell whether results on these bags can be trusted, before methods are compared on them.
+    """Check bags and labels for leaks, duplicates and other reasons not to trust results on them.
 
     It counts the bags of every class; looks for missing values, constant features and placeholders, for bags and
     instances that occur twice; measures what the size of a bag alone tells; and cross-validates a small `WeightedGMIL`

@@ -13,7 +13,7 @@ Level = Literal["ok", "note", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """One check of the data, and its outcome.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class DataCheck:
-    """What `check_data` found.
+    """The outcome of `check_data`: one `Finding` for every check.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ def make_bags(
     random_state: int | np.random.RandomState | None = None,
     return_X_y: bool = False,
 ) -> Any:
-    """Make bags whose witnesses are known.
+    """Generate synthetic bags whose positive instances (witnesses) are known.
 
     Background instances are drawn around the origin. Every concept has a centre at the distance
     ``separation`` from the origin; a witness of the concept is drawn around that centre. Both are normal with

@@ -27,7 +27,7 @@ THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
 
 @register(method="density-ratio")
 class DensityRatio(TwoClassMixin, CodebookClassifier):
-    """The density ratio that GMIL approximates: one point, searched by brute force (Chen & Corso, Eq. 1 and 2).
+    """Density-ratio estimation by brute force: the one best point, which GMIL approximates (Chen & Corso, Eq. 1 and 2).
 
     Around every candidate lies a window. The target is the candidate whose window holds the largest share of the
     instances of positive bags against that of negative bags; a bag is positive where its nearest instance is nearer to

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The pair of instance and centre that speaks for a bag, and the pair that speaks against it.
+    """Why a bag has its label: its instance nearest to a positive centre, and that nearest to a negative one.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @register(method="gmil")
 class GMIL(FittingSteps):
-    """Greedy multiple instance learning by codebook and nearest neighbour voting (Chen & Corso).
+    """Greedy multiple instance learning: codebook by density ratio, nearest-neighbour voting (Chen & Corso).
 
     All training instances are clustered. Every cluster is a bin; bins that positive bags fill and negative bags
     do not become the positive codebook C+, the bins that negative bags fill most become the negative codebook

@@ -35,7 +35,7 @@ _NEGATIVE = (0, 1, 2, 4, 8)
 
 @register(method="gmil-cv")
 class GMILCV(BagClassifier):
-    """GMIL with scaling, sizes and counting chosen by cross-validation inside the training bags.
+    """GMIL with its hyperparameters chosen by cross-validation on the training bags.
 
     Instances are clustered once for every scaling, number of clusters and inner fold; all other parameters are
     swept on top of these clusters and cost almost nothing.

@@ -36,7 +36,7 @@ def scan(
     info: Sequence[str] = (),
     labels: str | os.PathLike[str] | None = None,
 ) -> tuple[LazyBags, NDArray[Any] | None]:
-    """Look at bags that need not fit into memory: sizes and labels are read, features are not.
+    """Open bags that need not fit into memory, as `LazyBags`: sizes and labels are read, features are not.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report(model: Any, bags: Any, y: Any = None, *, label: Any = None, title: str | None = None) -> Report:
-    """Show what a fitted model says about bags, and why.
+    """Report the decisions of a fitted model about bags, and the instances behind them.
 
     The report has the two histograms and codebooks of `gmil.GMIL`, the views of `gmil.WeightedGMIL`, a map of the
     instances with the centres, and an explorer: for every bag its instances ranked by score, with their

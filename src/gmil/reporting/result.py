@@ -20,7 +20,7 @@ _NOTEBOOK_HEIGHT = 720
 
 
 class Report:
-    """A report that shows itself in notebooks and writes itself to files.
+    """A report as an HTML page, Markdown or JSON; notebooks display it.
 
     Parameters
     ----------

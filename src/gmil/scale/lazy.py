@@ -31,7 +31,7 @@ _BYTES_OF_A_BLOCK = 1 << 23
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LazyBags:
-    """A sequence of bags that are not in memory.
+    """Out-of-core bags: instances stay in files, on a Dask cluster or on a GPU.
 
     `gmil.scan` makes them from a Parquet file, a folder of them, or a folder with one file a bag;
     `LazyBags.from_array` from a memory-mapped array. They are indexed like `Bags`, and `GMIL`, `GMILCV`, `WeightedGMIL`

@@ -1,4 +1,4 @@
-"""WeightedGMIL: every centre, and every other look at a bag, has a learned say."""
+"""WeightedGMIL: stacked kernel ridge regression on several embeddings of a bag."""
 
 from __future__ import annotations
 

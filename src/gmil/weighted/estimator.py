@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @register(method="weighted-gmil")
 class WeightedGMIL(BagClassifier):
-    """Bags seen from several sides, every side with a learned say: the right choice to begin with.
+    """Stacked kernel ridge regression on several embeddings of a bag: the method to start with.
 
     A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
     (mean and deviation) and its distances to a codebook of centres. Each description with a Laplacian or a Gaussian

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @register(method="single-instance")
 class SingleInstance(MulticlassClassifier):
-    """Any classifier of instances, each labelled as its bag; the bag takes the largest or the mean score.
+    """Single-instance baseline: instances inherit the label of their bag; a bag takes their largest or mean score.
 
     This is what to beat: it ignores that a positive bag may hold negative instances.
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @register(method="mi-crf")
 class MICRF(BinaryClassifier):
-    """MI-CRF: bags are the nodes of one dense graph, and choose an instance or none, jointly (Deselaers and Ferrari).
+    """MI-CRF: a conditional random field over all bags, which choose their witnesses jointly (Deselaers & Ferrari).
 
     Other methods score the instances. Choosing instance x costs ``threshold - a f(x)``, and choosing x and x' in two
     bags costs weighted dissimilarities between them; "none" costs nothing. A bag is positive where choosing an instance

@@ -40,7 +40,7 @@ def automatic_margin(deviations: Floats) -> float:
 
 @register(method="apr")
 class APR(BinaryClassifier):
-    """The iterated-discrim axis-parallel rectangle (Dietterich, Lathrop & Lozano-Perez 1997).
+    """Axis-parallel rectangle by iterated discrimination (Dietterich, Lathrop & Lozano-Perez 1997).
 
     A box is grown from a central instance until it holds an instance of every positive bag, with as little width as
     greedy steps and exchanges allow. The features on which it keeps negative instances out are kept, and a box is

@@ -15,7 +15,7 @@ from gmil.methods.shared.constraints import AT_LEAST_ONE
 
 @register(method="emdd")
 class EMDD(DensityClassifier):
-    """EM-DD: diverse density by alternation (Zhang & Goldman 2001).
+    """EM-DD: diverse density by expectation-maximisation (Zhang & Goldman 2001).
 
     From every start: choose in each bag the instance that is most probably of the concept; maximise the likelihood
     of the chosen instances; choose anew, and so on. Every round costs little, as each bag is one instance in it.

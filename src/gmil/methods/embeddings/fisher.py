@@ -30,7 +30,7 @@ _DENSE_ENTRIES = 1 << 24
 
 @register(method="mi-fv")
 class FisherVectorClassifier(EncodedClassifier):
-    """Linear support vector machine on Fisher vectors of bags (miFV of Wei, Wu & Zhou).
+    """miFV: a linear SVM on Fisher vectors, a bag embedding by a Gaussian mixture (Wei, Wu & Zhou).
 
     A mixture of Gaussians is fitted to all training instances, on their principal components. A bag becomes the
     gradient of the likelihood of its instances with respect to means and deviations; the signed square roots of that

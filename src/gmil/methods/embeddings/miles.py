@@ -33,7 +33,7 @@ _GAMMA_FACTORS = (1 / 3, 1.0, 3.0)
 
 @register(method="miles")
 class MILES(EmbeddedClassifier):
-    """Multiple instance learning by embedded instance selection (Chen, Bi & Wang).
+    """MILES: bag embedding by similarity to training instances, and a 1-norm SVM (Chen, Bi & Wang).
 
     A bag becomes a vector: to every training instance the similarity exp(-gamma d^2) of the nearest instance of the
     bag. A linear support vector machine with a penalty on the sum of absolute weights keeps few of them.

@@ -77,7 +77,7 @@ class EncodedClassifier(EmbeddedClassifier):
 
 @register(method="mi-vlad")
 class VLADClassifier(EncodedClassifier):
-    """Linear support vector machine on vectors of locally aggregated descriptors (miVLAD of Wei, Wu & Zhou).
+    """miVLAD: a linear SVM on VLAD, a bag embedding by residuals to a codebook (Wei, Wu & Zhou).
 
     All training instances are clustered. A bag becomes the sum, for every cluster, of the differences between its
     instances of that cluster and the centre; the signed square roots of that are brought to length one.

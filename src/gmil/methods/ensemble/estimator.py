@@ -55,7 +55,7 @@ def _members_score_instances(ensemble: MILEnsemble) -> bool:
 
 @register(method="ensemble")
 class MILEnsemble(BagClassifier):
-    """Bagging over bags: the majority of classifiers that saw different draws of the bags (Zhou & Zhang 2003).
+    """Bagging of multiple instance learners: majority vote over bootstrap samples of the bags (Zhou & Zhang 2003).
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ _AUTOMATIC_INDUCING = 400
 
 @register(method="gp-mil")
 class GPMIL(BinaryClassifier):
-    """A Gaussian process on instances for labels of bags (Kim & De la Torre).
+    """GP-MIL: a Gaussian process on instances, trained on labels of bags (Kim & De la Torre).
 
     Every instance has a hidden value f, smooth in its features: a Gaussian process with the covariance
     ``amplitude^2 exp(-d^2 / (2 length_scale^2)) + offset^2``. A bag has the soft maximum of its values,
@@ -74,7 +74,7 @@ class GPMIL(BinaryClassifier):
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of k-means.
     random_state : int, RandomState instance or None, default=None
-        Seed of the inducing points, of the sample and of the instances that speak for the median.
+        Seed of the inducing points, of the sample and of the instances that the median width is estimated on.
 
     Attributes
     ----------

@@ -87,7 +87,7 @@ def kernel_width(gamma: float | str, X: Instances, backend: Backend, generator: 
 
 
 def median_gamma(X: Instances, backend: Backend, generator: np.random.Generator) -> float:
-    """Return one over the median squared distance between two instances; up to 1000 drawn instances speak for all.
+    """Return one over the median squared distance between two instances; estimated on up to 1000 drawn instances.
 
     Where no two differ it is one.
     """

@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 @register(method="mi-graph", variants={"mi-graph-explicit": {"graphs": "explicit"}})
 class GraphKernelSVM(TunedClassifier):
-    """miGraph and MIGraph: a support vector machine on a kernel between the graphs of bags (Zhou, Sun and Li).
+    """miGraph and MIGraph: an SVM on a graph kernel between bags (Zhou, Sun & Li).
 
     Two instances of a bag are neighbours where they are nearer than the mean of all its pairs. miGraph
     (``graphs="implicit"``) sums an RBF kernel over the pairs of instances of two bags, where each instance weighs one
@@ -79,7 +79,7 @@ class GraphKernelSVM(TunedClassifier):
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the instances that speak for the median, and of the folds.
+        Seed of the instances that the median width is estimated on, and of the folds.
 
     Attributes
     ----------

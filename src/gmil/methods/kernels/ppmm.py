@@ -58,7 +58,7 @@ class _Setting(NamedTuple):
 
 @register(method="ppmm")
 class PPMM(TunedClassifier):
-    """PPMM kernel: bags are compositions of patterns, compared by a kernel with an exponent (Wang, Yang and Zha).
+    """PPMM: a kernel SVM on bags as compositions of patterns (Wang, Yang & Zha).
 
     Instances are clustered into patterns, and a bag becomes the shares of the patterns in it. The kernel between two
     bags is the sum over patterns of the product of their shares to the power p: below 1 rare patterns count as much as

@@ -39,7 +39,7 @@ class Machine(NamedTuple):
 
 @register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
 class SetKernelSVM(TunableClassifier):
-    """Support vector machine on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK).
+    """SVM on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK) (Gartner et al.).
 
     NSK compares two bags by the mean of a kernel over all pairs of their instances, which is the product of their
     means in the space of that kernel. STK compares the vectors of the smallest and largest value of every feature.

@@ -1,4 +1,4 @@
-"""Citation kNN: a bag is judged by the bags near it and by the bags that it is near to."""
+"""Citation kNN: the nearest bags vote on a bag, and so do the bags that it is nearest to."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @register(method="citation-knn")
 class CitationKNN(ScaledClassifier):
-    """Nearest neighbours between bags, with a say for the bags that cite the new one (Wang & Zucker 2000).
+    """Citation kNN: nearest neighbours between bags, where references and citers vote (Wang & Zucker 2000).
 
     The references of a bag are the training bags nearest to it. Its citers are the training bags that would count
     it among their own nearest: bags to which it is nearer than their ``n_citers``-th nearest training bag. Each

@@ -27,7 +27,7 @@ KERNELS = ("rbf", "linear")
 N_FOLDS = 5
 
 MOST_INSTANCES = 2000
-"""Of more instances, so many speak for all while settings are compared, which costs the square of their number."""
+"""Of more instances, settings are compared on so many, which costs the square of their number."""
 
 
 @dataclass(frozen=True)

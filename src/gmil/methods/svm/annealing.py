@@ -75,7 +75,7 @@ class AnnealedSVM(KernelMachine):
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the instances that speak for the median, and of the folds.
+        Seed of the instances that the median width is estimated on, and of the folds.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ MOST_LINEAR_INSTANCES = 20_000
 
 @register(method="mi-svm-instance")
 class InstanceSVM(KernelMachine):
-    """mi-SVM: every instance has a label, and a positive bag at least one positive instance (Andrews et al.).
+    """mi-SVM: an SVM that labels every instance; a positive bag has at least one positive instance (Andrews et al.).
 
     A machine is trained on all instances, those of positive bags labelled positive at first. Then the instances
     of positive bags take the labels that it gives them, where a bag keeps its best instance positive, and so on
@@ -52,7 +52,7 @@ class InstanceSVM(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
-        the training bags, drawn twice. Of more than 2000 instances, 2000 speak for all in the choice: large bags
+        the training bags, drawn twice. Of more than 2000 instances, the choice is made on 2000: large bags
         are thinned.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
@@ -60,7 +60,7 @@ class InstanceSVM(KernelMachine):
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the instances that speak for the median, and of the folds.
+        Seed of the instances that the median width is estimated on, and of the folds.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class InstanceSVM(KernelMachine):
 
 @register(method="mi-svm-witness")
 class WitnessSVM(KernelMachine):
-    """MI-SVM: one instance of a positive bag, its witness, must be positive; all others do not matter (Andrews et al.).
+    """MI-SVM: an SVM on one witness instance of every positive bag and all negative instances (Andrews et al.).
 
     A machine is trained on one witness per positive bag, its mean at first, against the instances of negative bags.
     Then the instance with the largest f becomes the witness of its bag, and so on until no witness changes. A bag is
@@ -150,7 +150,7 @@ class WitnessSVM(KernelMachine):
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the drawn negatives, of the instances that speak for the median, and of the folds.
+        Seed of the drawn negatives, of the instances that the median width is estimated on, and of the folds.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class MICASetting:
 
 @register(method="mica")
 class MICA(InstanceFunction):
-    """MICA: a plane with few weights and a convex combination of every positive bag on one side (Mangasarian and Wild).
+    """MICA: a sparse linear or kernel classifier by successive linear programming (Mangasarian & Wild).
 
     One point in the convex hull of every positive bag, its mean at first, and all instances of negative bags are
     separated by the plane whose weights have the least 1-norm, with slack: a linear program. For the plane found, the
@@ -85,7 +85,7 @@ class MICA(InstanceFunction):
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the basis, of the instances that speak for the median, and of the folds.
+        Seed of the basis, of the instances that the median width is estimated on, and of the folds.
 
     Attributes
     ----------
