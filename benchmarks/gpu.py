@@ -24,7 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))  # without 
 import gmil
 from gmil.engine import describe_torch, kmeans, reference, resolve
 from gmil.engine.torch.clustering import kmeans_jobs
-from gmil.engine.torch.kernels import RowScaling
 from gmil.engine.torch.passes import Stack, measure
 from gmil.engine.torch.tensors import to_device
 from gmil.fold_work import Fold
@@ -32,6 +31,7 @@ from gmil.greedy.clustering import rows_to_cluster
 from gmil.greedy.streaming import _among_all
 from gmil.model_selection.folds import estimator_seed, fold_numbers, strata
 from gmil.sampling import make_generator
+from gmil.transform.space import Space
 
 WORDS_PER_FRAME = 60
 SCENES = 40
@@ -180,7 +180,7 @@ def time_stages(bags, y, model, asked, device):
         lambda: kmeans_jobs(samples, asked.clusters, generators=[], init=starts, max_iter=10), device, asked.repeats
     )
     centers = [clusters.centers for clusters in found]
-    stack = Stack(RowScaling(None, None, unit_length=False), centers)
+    stack = Stack(Space().apply, centers)
     wanted = np.ones(len(bags), dtype=bool)
     stages["one pass, all folds"], _ = timed(
         lambda: measure(X, bags.source_offsets, wanted, [stack]), device, asked.repeats
@@ -223,7 +223,7 @@ def check(X, bags, centers, asked):
     found = {"rows": len(wide), "bags": n_bags}
     for name, precision in (("float32", "highest"), ("tf32", "high")):
         torch.set_float32_matmul_precision(precision)
-        stack = Stack(RowScaling(None, None, unit_length=False), centers)
+        stack = Stack(Space().apply, centers)
         counts, minima, _ = measure(rows, offsets, np.ones(n_bags, dtype=bool), [stack])
         moved, worst, ties = 0, 0.0, 0
         for number, own in enumerate(centers):

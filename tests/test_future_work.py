@@ -263,13 +263,13 @@ def test_kernel_distances_are_exact_for_new_instances_too(small):
     model = GMIL(5, clustering="kernel", random_state=0).fit(bags, y)
     X = bags.instances
     width = np.median(cdist(X, X)[np.triu_indices(len(X), 1)]) / 2
-    assert model.embedding_[2][0] == pytest.approx(width)
-    labels = resolve().assign(model._space().apply(X), model.cluster_centers_)[0]
+    assert model.space_.embedding.widths[0] == pytest.approx(width)
+    labels = resolve().assign(model.space_.apply(X), model.cluster_centers_)[0]
     members = [X[labels == k] for k in range(5)]
     new = np.vstack([X[:5] + 0.3, [[100.0, 0, 0]]])  # far away, it is as far from every image as can be
-    found = cdist(model._space().apply(new), model.cluster_centers_)
+    found = cdist(model.space_.apply(new), model.cluster_centers_)
     assert_allclose(found, kernel_distances(new, members, width), atol=1e-6)
-    assert_allclose(cdist(model._space().apply(X), model.cluster_centers_).argmin(axis=1), labels)
+    assert_allclose(cdist(model.space_.apply(X), model.cluster_centers_).argmin(axis=1), labels)
 
 
 def test_spectral_coordinates_of_a_landmark_are_those_of_the_eigenvectors():
@@ -292,7 +292,7 @@ def test_clusters_are_learnt_from_a_bounded_sample(small, clustering, monkeypatc
     bags, y = small
     monkeypatch.setattr("gmil.greedy.clustering.MOST_LANDMARKS", 30)
     model = GMIL(4, clustering=clustering, random_state=0).fit(bags, y)
-    assert model.embedding_[1].shape == (30, 3)
+    assert model.space_.embedding.landmarks.shape == (30, 3)
     assert model.positive_counts_.sum() + model.negative_counts_.sum() == bags.n_instances
     with pytest.raises(BagValidationError, match="n_clusters=31 is above the number of instances to cluster, 30"):
         GMIL(31, clustering=clustering).fit(bags, y)
@@ -326,7 +326,7 @@ def test_copies_of_few_instances_are_no_trouble(clustering, weight):
 def test_medoids_under_a_kernel_are_instances(small):
     bags, y = small
     model = GMIL(5, clustering="kernel", centers="medoid", random_state=0).fit(bags, y)
-    nearest = cdist(model._space().apply(bags.instances), model.cluster_centers_).min(axis=0)
+    nearest = cdist(model.space_.apply(bags.instances), model.cluster_centers_).min(axis=0)
     assert_allclose(nearest, 0, atol=1e-6)
 
 

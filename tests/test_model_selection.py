@@ -139,7 +139,7 @@ def test_nothing_of_a_test_fold_reaches_training(data):
 
     class Recorder(GMIL):
         def predict(self, X):
-            models.append((self.cluster_centers_, self.positive_bins_, self.scale_shift_))
+            models.append((self.cluster_centers_, self.positive_bins_, self.space_.shift))
             return super().predict(X)
 
     test = fold_numbers(5, y, None, 0) == 0

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from gmil import BagValidationError
-from gmil.transform.scaling import SCALINGS, apply_scaling, fit_scaling
+from gmil.transform.scaling import SCALINGS
+from gmil.transform.space import fit_scaling
 
 SAME_IN_SCIKIT_LEARN = {
     "standard": StandardScaler(),
@@ -42,7 +43,7 @@ def test_scalings_are_those_of_scikit_learn(how, train_and_new, dtype):
     scaling = fit_scaling(train, how)
     oracle = SAME_IN_SCIKIT_LEARN[how].fit(train)
     for X in (train, new):
-        scaled = apply_scaling(X, scaling)
+        scaled = scaling.apply(X)
         expected = oracle.transform(X)
         assert scaled.dtype == dtype
         assert_allclose(scaled, expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * np.abs(expected).max())
@@ -53,7 +54,7 @@ def test_a_constant_feature_is_moved_and_not_stretched(train_and_new):
     for how in ("standard", "minmax"):
         scaling = fit_scaling(train, how)
         assert_array_equal(scaling.divisor[[2, 3]], [1, 1])
-        assert_array_equal(apply_scaling(train, scaling)[:, [2, 3]], 0)
+        assert_array_equal(scaling.apply(train)[:, [2, 3]], 0)
 
 
 @pytest.mark.parametrize("how", ["standard", "minmax"])
@@ -63,39 +64,39 @@ def test_a_feature_that_differs_by_rounding_is_not_stretched(how, value, dtype):
     rows[::3, 0] = np.nextafter(rows[0, 0], dtype(np.inf))
     scaling = fit_scaling(rows, how)
     assert_array_equal(scaling.divisor, [1, 1])
-    assert np.abs(apply_scaling(rows, scaling)).max() <= 4 * np.finfo(dtype).eps * abs(value)
+    assert np.abs(scaling.apply(rows)).max() <= 4 * np.finfo(dtype).eps * abs(value)
 
 
 def test_global_scales_the_range_of_the_whole_matrix_to_one(dtype):
     train = np.array([[0, 2, 1, 4], [2, 10, 3, 1]], dtype=dtype)
     scaling = fit_scaling(train, "global")
-    assert_allclose(apply_scaling(train, scaling), train / (10 * np.sqrt(4)), rtol=1e-6)
+    assert_allclose(scaling.apply(train), train / (10 * np.sqrt(4)), rtol=1e-6)
     ends = np.array([[0, 0, 0, 0], [10, 10, 10, 10]], dtype=dtype)
-    assert_allclose(pdist(apply_scaling(ends, scaling)), 1, rtol=1e-6)
+    assert_allclose(pdist(scaling.apply(ends)), 1, rtol=1e-6)
 
 
 def test_global_moves_a_constant_matrix_and_does_not_stretch_it():
-    assert_array_equal(apply_scaling(np.full((3, 2), 7.0), fit_scaling(np.full((3, 2), 7.0), "global")), 0)
+    assert_array_equal(fit_scaling(np.full((3, 2), 7.0), "global").apply(np.full((3, 2), 7.0)), 0)
 
 
 def test_none_leaves_instances_as_they_are(train_and_new):
     train, _ = train_and_new
-    assert apply_scaling(train, fit_scaling(train, None)) is train
+    assert fit_scaling(train, None).apply(train) is train
 
 
 @pytest.mark.parametrize("how", SCALINGS)
 def test_the_instances_passed_stay_as_they_are(how, train_and_new):
     train, new = train_and_new
     before, new_before = train.copy(), new.copy()
-    apply_scaling(new, fit_scaling(train, how))
-    apply_scaling(train, fit_scaling(train, how))
+    fit_scaling(train, how).apply(new)
+    fit_scaling(train, how).apply(train)
     assert_array_equal(train, before)
     assert_array_equal(new, new_before)
 
 
 def test_a_zero_instance_stays_zero_under_l2():
     X = np.array([[0.0, 0.0], [3.0, 4.0]])
-    assert_array_equal(apply_scaling(X, fit_scaling(X, "l2")), [[0, 0], [0.6, 0.8]])
+    assert_array_equal(fit_scaling(X, "l2").apply(X), [[0, 0], [0.6, 0.8]])
 
 
 # ------------------------------------------------------------------ sparse instances
@@ -113,9 +114,9 @@ def sparse_train(dtype):
 @pytest.mark.parametrize("how", ["standard", "minmax", "l2", "global"])
 def test_distances_between_sparse_instances_are_those_of_dense_ones(how, sparse_train, dtype):
     before = sparse_train.copy()
-    scaled = apply_scaling(sparse_train, fit_scaling(sparse_train, how))
+    scaled = fit_scaling(sparse_train, how).apply(sparse_train)
     dense = sparse_train.toarray()
-    expected = apply_scaling(dense, fit_scaling(dense, how))
+    expected = fit_scaling(dense, how).apply(dense)
     assert isinstance(scaled, sp.csr_array)
     assert scaled.dtype == dtype
     assert_allclose(pdist(scaled.toarray()), pdist(expected), rtol=1e-4 if dtype == np.float32 else 1e-9, atol=1e-6)

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 import gmil
 from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
-from gmil.transform.scaling import rank_scaling
+from gmil.transform.scaling import rank_knots
 from gmil.weighted.instances import features_without
 from gmil.weighted.model import fit_candidate, refit_on_points, similarity
 from gmil.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
@@ -130,10 +130,10 @@ def test_a_view_on_all_points_is_the_exact_view(data):
 
 def test_ranks_are_between_zero_and_one_and_know_ties():
     X = np.array([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 5.0]])
-    ranks = BACKEND.column_ranks(np.array([[0.0, 1.0], [2.0, 9.0], [2.5, 3.0]]), rank_scaling(X).knots)
+    ranks = BACKEND.column_ranks(np.array([[0.0, 1.0], [2.0, 9.0], [2.5, 3.0]]), rank_knots(X))
     np.testing.assert_allclose(ranks, [[0, 1.5 / 4], [2 / 4, 1], [3 / 4, 3 / 4]])
     many = np.random.default_rng(0).normal(size=(10_000, 1))
-    thinned = BACKEND.column_ranks(many, rank_scaling(many).knots)
+    thinned = BACKEND.column_ranks(many, rank_knots(many))
     true = np.argsort(np.argsort(many[:, 0])) / 10_000
     assert np.abs(thinned[:, 0] - true).max() < 2e-3
 

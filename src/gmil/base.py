@@ -237,8 +237,6 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         if not (self.pos_label_ in labels if has_two else self.pos_label_ is None):
             msg = f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of {labels}."
             raise ModelFileError(msg)
-        if hasattr(self, "scale_shift_") and not hasattr(self, "unit_length_"):
-            self.unit_length_ = str(cast("Any", self).scale).endswith("l2")
 
     def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""

@@ -8,8 +8,9 @@ import pytest
 import gmil
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
-from gmil.greedy.bag_tables import Clustering, measure_bags, summarize_columns
-from gmil.transform.space import fitted_scaling
+from gmil.greedy.bag_tables import Clustering, measure_bags
+from gmil.transform.scaling import summarize_columns
+from gmil.transform.space import fit_scaling
 
 ATTRIBUTES = ("positive_counts_", "negative_counts_", "positive_bins_", "negative_bins_")
 # Distances to centres are taken around the mean of other centres than in memory, and round otherwise.
@@ -159,7 +160,7 @@ def test_tables_are_those_of_brute_force(make_labelled, backend, dtype):
     X[5] = X[40]
     lazy = gmil.LazyBags.from_array(X, bags.offsets)
     engine = resolve(backend, 1)
-    spaces = [fitted_scaling(None, "l2"), fitted_scaling(None, None), fitted_scaling(None, "l2")]
+    spaces = [fit_scaling(None, "l2"), fit_scaling(None, None), fit_scaling(None, "l2")]
     centers = [s.apply(X)[i : i + 20 : 3 + i] for i, s in enumerate(spaces)]  # instances lie on them
     found = measure_bags(lazy, [Clustering(s, c) for s, c in zip(spaces, centers, strict=True)], engine)
     for space, center, table in zip(spaces, centers, found, strict=True):

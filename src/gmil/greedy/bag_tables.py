@@ -9,16 +9,15 @@ import numpy as np
 
 from gmil.engine import closeness, column_sizes, is_torch, resolve, sq_differences
 from gmil.engine.reference import row_sq_norms
-from gmil.transform.scaling import ColumnSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.scale import LazyBags
-    from gmil.transform.space import FeatureSpace
+    from gmil.transform.space import Space
 
 _CENTERS_AT_ONCE = 640
 _INSTANCES_AT_ONCE = 3072
@@ -28,7 +27,7 @@ _INSTANCES_AT_ONCE = 3072
 class Clustering(NamedTuple):
     """Centres, and the space in which they lie."""
 
-    space: FeatureSpace
+    space: Space
     centers: Floats  # (n_clusters, n_features)
 
 
@@ -66,28 +65,17 @@ def measure_bags(bags: LazyBags, clusterings: Sequence[Clustering], backend: Bac
     return [BagTables(*found[number]) for number in range(len(clusterings))]
 
 
-def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[FeatureSpace]) -> Any | None:
+def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[Space]) -> Any | None:
     """Return the instances where they lie on the device of the backend, and the spaces only scale them; else None."""
-    if not is_torch(backend.name) or any(space.is_more_than_scaling() for space in spaces):
+    if not is_torch(backend.name) or not all(space.is_a_scaling() for space in spaces):
         return None
     return bags.tensor_on(cast("Any", backend).device)
-
-
-def row_scaling(space: FeatureSpace, X: Any) -> Any:
-    """Return the scaling of a space for rows of a tensor."""
-    from gmil.engine.torch.kernels import RowScaling
-    from gmil.engine.torch.tensors import to_device
-
-    shift, divisor = (
-        None if part is None else to_device(part, X.device, X.dtype) for part in (space.shift, space.divisor)
-    )
-    return RowScaling(shift, divisor, space.unit_length)
 
 
 def _measure_on_device(X: Any, bags: LazyBags, groups: Sequence[_Group]) -> list[Any]:
     from gmil.engine.torch.passes import Stack, measure
 
-    stacks = [Stack(row_scaling(group.space, X), centers) for group in groups for centers in group.stacks()]
+    stacks = [Stack(group.space.on_device_of(X).apply, centers) for group in groups for centers in group.stacks()]
     places = bags.bags_of_source()
     wanted = np.zeros(len(bags.source_offsets) - 1, dtype=bool)
     wanted[places] = True
@@ -97,7 +85,7 @@ def _measure_on_device(X: Any, bags: LazyBags, groups: Sequence[_Group]) -> list
 class _Group(NamedTuple):
     """Clusterings in one space."""
 
-    space: FeatureSpace
+    space: Space
     numbers: list[int]
     centers: list[Floats]
 
@@ -167,34 +155,3 @@ def _measure_close_bags_again(
         if len(close):
             found[close] = sq_differences(instances[rows][close], centers[column][None], sizes)
             minima[bag, column] = found.min()
-
-
-# -------------------------------------------------------------------------------- scaling
-
-
-def summarize_columns(bags: LazyBags, training: Sequence[Booleans], backend: Backend) -> list[ColumnSummary]:
-    """Read all bags once; return mean, variance and range of every feature over each set of training bags."""
-    shift = bags.take([0])[0].astype(np.float64)
-    function = functools.partial(_column_sums, shift=shift, backend=resolve(backend.name, 1))
-    joins = (np.add, np.add, np.minimum, np.maximum)
-    sums, squares, low, high = bags.reduce(function, joins, n_threads=backend.n_threads)
-    summaries = []
-    for inside in training:
-        n_instances = int(bags.sizes[inside].sum())
-        mean = sums[inside].sum(axis=0) / n_instances
-        variance = np.maximum(squares[inside].sum(axis=0) / n_instances - mean**2, 0)
-        extremes = low[inside].min(axis=0), high[inside].max(axis=0)
-        summaries.append(ColumnSummary(mean + shift, variance, *extremes, bags.dtype))
-    return summaries
-
-
-def _column_sums(block: Bags, shift: Floats, backend: Backend) -> tuple[Any, ...]:
-    """Return sums, sums of squares, minima and maxima of bags; sums around a point of the data lose no digits."""
-    moved = block.instances - shift
-    sizes = block.sizes[:, None]
-    return (
-        backend.bag_mean(moved, block.offsets) * sizes,
-        backend.bag_mean(np.square(moved), block.offsets) * sizes,
-        backend.bag_min(block.instances, block.offsets),
-        backend.bag_max(block.instances, block.offsets),
-    )

@@ -28,7 +28,7 @@ from gmil.greedy.voting import FROM_NEAREST
 from gmil.model_selection.folds import is_indicator, strata
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
-from gmil.transform.scaling import apply_scaling, fit_scaling
+from gmil.transform.space import fit_scaling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -229,7 +229,7 @@ class _Batch:
     def _gram(self, scale: str | None, backend: Backend) -> tuple[Instances, Floats]:
         scale = None if scale == "global" else scale  # it divides everything by one number, and clusters stay
         if scale not in self._grams:
-            instances = apply_scaling(self.bags.instances, fit_scaling(self.bags.instances, scale))
+            instances = fit_scaling(self.bags.instances, scale).apply(self.bags.instances)
             self._grams[scale] = instances, gram_matrix(instances, backend=backend)
         return self._grams[scale]
 
@@ -315,7 +315,7 @@ class _Batch:
             bandwidth = choose_bandwidth(np.sqrt(backend.assign(instances, fold.cluster_centers_)[1]))
         for block in blocks_of_bags(self.bags.offsets):
             some = self.bags[block]
-            to_centers = distances(fold._space().apply(some.instances), fold.cluster_centers_, backend)
+            to_centers = distances(fold.space_.apply(some.instances), fold.cluster_centers_, backend)
             nearest = to_centers.argmin(axis=1).astype(np.int32)
             histograms[block] = backend.bag_histograms(nearest, some.offsets, size.n_clusters)
             minima[block] = np.square(backend.bag_min(to_centers, some.offsets), dtype=np.float64)

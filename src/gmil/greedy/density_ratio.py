@@ -164,8 +164,7 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
         """
         bags, positive = self._check_two_classes(X, y)
         generator = make_generator(self.random_state)
-        space, instances = fit_space(bags.instances, self.scale, None, generator)
-        self._keep_space(space)
+        self.space_, instances = fit_space(bags.instances, self.scale, None, generator)
         self._fit_targets(instances, positive[bags.segment_ids], generator)
         backend = resolve(self.backend, self.n_jobs)
         self.threshold_ = None  # until it is known from the distances

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.greedy.bag_tables import row_scaling
 from gmil.greedy.clustering import seeding_of
 from gmil.scale import LazyBags
 
@@ -68,10 +67,10 @@ def _cluster_batch(
 
     models = [request.model for request in requests]
     places = to_device(np.stack(rows), X.device)
-    samples = [row_scaling(model._space(), X).apply(X[own]) for model, own in zip(models, places, strict=True)]
+    samples = [model.space_.on_device_of(X).apply(X[own]) for model, own in zip(models, places, strict=True)]
     init = None
     if is_given:
-        init = [model._space().apply(np.asarray(model.init, dtype=numpy_dtype(X))) for model in models]
+        init = [model.space_.apply(np.asarray(model.init, dtype=numpy_dtype(X))) for model in models]
     found = kmeans_jobs(
         torch.stack(samples),
         n_clusters,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -84,8 +84,7 @@ class FittingSteps(CodebookClassifier):
         return self._is_positive(labels)[:, None]
 
     def _fit_space(self, X: Instances, generator: np.random.Generator) -> Instances:
-        space, instances = fit_space(X, self.scale, self.n_components, generator, self.metric)
-        self._keep_space(space)
+        self.space_, instances = fit_space(X, self.scale, self.n_components, generator, self.metric)
         return instances
 
     def _codebook_size(self, n_instances: int, n_features: int, positive: Booleans) -> CodebookSize:
@@ -108,7 +107,7 @@ class FittingSteps(CodebookClassifier):
         rows = rows_to_cluster(bags, labels, self, generator)
         sample = instances if rows is None else instances[rows]
         self._find_centers(sample, weights_in_clusters(bags, rows, self), size.n_clusters, backend, generator)
-        embedding = self._space().embedding
+        embedding = self.space_.embedding
         return instances if embedding is None else embedding.apply(instances)
 
     def _find_centers(
@@ -120,13 +119,13 @@ class FittingSteps(CodebookClassifier):
         generator: np.random.Generator,
     ) -> None:
         """Set the centres from the instances to cluster, which are in the space of the model."""
-        space, init = self._space(), None
+        init = None
         if not isinstance(self.init, str):
-            init = cast("Floats", space.apply(np.asarray(self.init, dtype=sample.dtype)))
+            init = self.space_.apply(np.asarray(self.init, dtype=sample.dtype))
         self.cluster_centers_, self.n_iter_, embedding = find_centers(
             sample, n_clusters, self, weights=weights, init=init, backend=backend, generator=generator
         )
-        self._keep_space(space._replace(embedding=embedding))
+        self.space_ = self.space_._replace(embedding=embedding)
 
     def _soft_votes(
         self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend

@@ -10,11 +10,11 @@ import numpy as np
 from gmil.bags.parts import moved_rows, rows_of_bags
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
-from gmil.greedy.bag_tables import BagTables, Clustering, measure_bags, resident_tensor, summarize_columns
+from gmil.greedy.bag_tables import BagTables, Clustering, measure_bags, resident_tensor
 from gmil.greedy.clustering import rows_to_cluster, weights_in_clusters
 from gmil.greedy.device import can_cluster_on_device, cluster_on_device
-from gmil.transform.scaling import is_fitted_on_columns
-from gmil.transform.space import fitted_scaling
+from gmil.transform.scaling import is_fitted_on_columns, summarize_columns
+from gmil.transform.space import fit_scaling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def cluster_lazily(
     _fit_spaces(requests, bags, backend)
     rows = [rows_to_cluster(bags[r.training], labels[r.training], r.model, r.generator) for r in requests]
     _fit_centers(requests, bags, positive, rows, backend)
-    clusterings = [Clustering(r.model._space(), r.model.cluster_centers_) for r in requests]
+    clusterings = [Clustering(r.model.space_, r.model.cluster_centers_) for r in requests]
     return measure_bags(bags, clusterings, backend)
 
 
@@ -93,7 +93,7 @@ def _fit_spaces(requests: Sequence[Request], bags: LazyBags, backend: Backend) -
         summaries = dict(zip(sets, summarize_columns(bags, list(sets.values()), backend), strict=True))
     for request in requests:
         summary = summaries.get(request.training.tobytes())
-        request.model._keep_space(fitted_scaling(summary, request.model.scale))
+        request.model.space_ = fit_scaling(summary, request.model.scale)
 
 
 def _fit_centers(
@@ -105,7 +105,7 @@ def _fit_centers(
 ) -> None:
     """Read the instances that any model clusters, in one go, and cluster them, one model a thread."""
     places = [_among_all(bags, request.training, chosen) for request, chosen in zip(requests, rows, strict=True)]
-    X = resident_tensor(bags, backend, [request.model._space() for request in requests])
+    X = resident_tensor(bags, backend, [request.model.space_ for request in requests])
     if X is not None and all(can_cluster_on_device(request.model) for request in requests):
         sizes = [_n_clusters(request, bags, own) for request, own in zip(requests, positive, strict=True)]
         cluster_on_device(X, requests, [bags.rows_of_source(own) for own in places], sizes)
@@ -117,7 +117,7 @@ def _fit_centers(
     def fit(number: int) -> None:
         model, training, generator = requests[number]
         n_clusters = _n_clusters(requests[number], bags, positive[number])
-        sample: Floats = model._space().apply(instances[np.searchsorted(wanted, places[number])])
+        sample: Floats = model.space_.apply(instances[np.searchsorted(wanted, places[number])])
         weights = weights_in_clusters(bags[training], rows[number], model)
         model._find_centers(sample, weights, n_clusters, one_thread, generator)
 

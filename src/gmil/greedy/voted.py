@@ -15,10 +15,9 @@ from gmil.errors import BagValidationError
 from gmil.greedy import voting
 from gmil.greedy.bag_tables import Clustering, measure_bags
 from gmil.greedy.explanation import Explanation, explain_problem
-from gmil.io.model_files.schema import Array, Either, Flag, Kind, Number, OrNone
+from gmil.io.model_files.schema import Array, Either, Kind, Number, OrNone
 from gmil.scale import LazyBags
-from gmil.transform.embedding import FITTED_EMBEDDING, Embedding
-from gmil.transform.space import FeatureSpace
+from gmil.transform.space import SpaceMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
 
 
-class CodebookClassifier(BagClassifier):
+class CodebookClassifier(SpaceMixin, BagClassifier):
     """A classifier whose fitted attributes are those of `gmil.GMIL`."""
 
     scale: str | None
@@ -41,13 +40,6 @@ class CodebookClassifier(BagClassifier):
     negative_bins_: Integers
     threshold_: Any
     slope_: float
-    scale_shift_: Floats | None
-    scale_divisor_: Floats | None
-    unit_length_: bool
-    pca_mean_: Floats | None
-    pca_components_: Floats | None
-    whitening_: Floats | None
-    embedding_: tuple[Any, ...] | None
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "cluster_centers_": Array("K", "e"),
@@ -55,13 +47,6 @@ class CodebookClassifier(BagClassifier):
         "negative_bins_": Array("q", dtype="i", at_least=0, below="K", by_class=True),
         "threshold_": OrNone(Either(Number(), Array("C"))),
         "slope_": Number(),
-        "scale_shift_": OrNone(Array("d")),
-        "scale_divisor_": OrNone(Array("d", above=0)),
-        "unit_length_": Flag(),
-        "pca_mean_": OrNone(Array("d")),
-        "pca_components_": OrNone(Array("c", "d")),
-        "whitening_": OrNone(Array("w", "w")),
-        "embedding_": OrNone(FITTED_EMBEDDING),
     }
 
     def _decide(self, X: Any) -> Floats:
@@ -141,22 +126,6 @@ class CodebookClassifier(BagClassifier):
             bags=bags,
         )
 
-    def _keep_space(self, space: FeatureSpace) -> None:
-        self.scale_shift_, self.scale_divisor_, self.unit_length_ = space.shift, space.divisor, space.unit_length
-        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
-        self.whitening_, self.embedding_ = space.whitening, space.embedding
-
-    def _space(self) -> FeatureSpace:
-        return FeatureSpace(
-            self.scale_shift_,
-            self.scale_divisor_,
-            self.unit_length_,
-            self.pca_mean_,
-            self.pca_components_,
-            self.whitening_,
-            None if self.embedding_ is None else Embedding(*self.embedding_),  # from a file it is a plain tuple
-        )
-
     def _class_number(self, label: Any) -> int:
         found = np.flatnonzero(self.classes_ == label)
         if len(found) == 0:
@@ -175,7 +144,7 @@ class CodebookClassifier(BagClassifier):
         )
 
     def _new_distances(self, bags: Bags, backend: Backend) -> Floats:
-        return self._distances(self._space().apply(bags.instances), backend)
+        return self._distances(self.space_.apply(bags.instances), backend)
 
     def _distances(self, instances: Instances, backend: Backend) -> Floats:
         """Return distances between instances and the bins in use, (n_instances, n_used)."""
@@ -195,7 +164,7 @@ class CodebookClassifier(BagClassifier):
         voter, backend = self._voter(), resolve(self.backend, self.n_jobs)
         if self.rule_ == "nearest" and self.distance_ in voting.FROM_NEAREST:
             if sq_minima is None:
-                used = Clustering(self._space(), self.cluster_centers_[voter.used_bins])
+                used = Clustering(self.space_, self.cluster_centers_[voter.used_bins])
                 sq_minima = measure_bags(bags, [used], backend)[0].sq_minima
             return judge(voter, np.sqrt(sq_minima), np.arange(len(bags) + 1), backend)
         return bags.by_blocks(lambda some: judge(voter, self._new_distances(some, backend), some.offsets, backend))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.reporting.judging import Judged
-    from gmil.reporting.places import CenterSpace, Plane
+    from gmil.reporting.places import ModelCenters, Plane
 
 MOST_BAGS = 200
 BEST, WORST, BETWEEN = 50, 10, 40
@@ -25,7 +25,7 @@ MOST_INSTANCES = BEST + WORST + BETWEEN
 _TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
 
 
-def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: CenterSpace, plane: Plane) -> Explorer:
+def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: ModelCenters, plane: Plane) -> Explorer:
     """Return the explorer of bags.
 
     Parameters
@@ -35,7 +35,7 @@ def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: CenterS
     bags, inside : Bags
         As they were passed, and as the classifier inside pipelines gets them.
     judged : Judged
-    space, plane : CenterSpace, Plane
+    space, plane : ModelCenters, Plane
     """
     chosen = choose_bags(len(bags), judged.decisions)
     some, inner = bags[chosen], inside[chosen]
@@ -108,7 +108,7 @@ def _meaning(model: Any) -> str:
 
 
 def _rows(
-    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: CenterSpace, plane: Plane
+    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: ModelCenters, plane: Plane
 ) -> list[list[Any]]:
     n = span.stop - span.start
     ranking = np.arange(n) if scores is None else np.argsort(-scores, kind="stable")

@@ -12,7 +12,7 @@ from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.greedy.voted import CodebookClassifier
 from gmil.reporting.summary import InstanceMap
-from gmil.transform.scaling import apply_scaling, fit_scaling
+from gmil.transform.space import fit_scaling
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ MOST_FITTED, MOST_SHOWN = 5000, 1200
 """Instances that the plane is fitted to, and that are drawn."""
 
 
-class CenterSpace(NamedTuple):
-    """The space in which a model compares instances with its centres."""
+class ModelCenters(NamedTuple):
+    """The centres of a model, and what takes instances to where it compares them with these."""
 
     apply: Callable[[Instances], Instances]
     centers: Floats  # (n_centers, n_dimensions), none where the model has no centres
@@ -50,18 +50,18 @@ class CenterSpace(NamedTuple):
         return voters[nearest], np.sqrt(squares)
 
 
-def space_of(model: Any, bags: Bags, column: int) -> CenterSpace:
+def space_of(model: Any, bags: Bags, column: int) -> ModelCenters:
     """Return the space of a model; for one without centres the standardised features."""
     none = np.empty(0, dtype=np.int64)
     if isinstance(model, CodebookClassifier):
         problem = column if np.ndim(model.positive_bins_) == 2 else 0
         bins = [np.atleast_2d(b)[problem] for b in (model.positive_bins_, model.negative_bins_)]
-        return CenterSpace(model._space().apply, np.asarray(model.cluster_centers_), bins[0], bins[1])
+        return ModelCenters(model.space_.apply, np.asarray(model.cluster_centers_), bins[0], bins[1])
     if isinstance(model, WeightedGMIL):
-        space = model._fitted().spaces[_loudest_space(model, column)]
-        return CenterSpace(space.apply, np.asarray(space.centers), none, none)
-    scaling = fit_scaling(bags.instances, None if sp.issparse(bags.instances) else "standard")
-    return CenterSpace(lambda X: apply_scaling(X, scaling), np.empty((0, bags.n_features)), none, none)
+        found = model._fitted().spaces[_loudest_space(model, column)]
+        return ModelCenters(found.apply, np.asarray(found.centers), none, none)
+    space = fit_scaling(bags.instances, None if sp.issparse(bags.instances) else "standard")
+    return ModelCenters(space.apply, np.empty((0, bags.n_features)), none, none)
 
 
 def _loudest_space(model: WeightedGMIL, column: int) -> int:
@@ -100,7 +100,7 @@ def fit_plane(instances: Instances, generator: np.random.Generator) -> Plane:
     return Plane(reducer, share)
 
 
-def map_instances(bags: Bags, positive: Booleans, space: CenterSpace) -> tuple[Plane, InstanceMap]:
+def map_instances(bags: Bags, positive: Booleans, space: ModelCenters) -> tuple[Plane, InstanceMap]:
     """Return the plane and what is drawn in it: a sample of the instances, and all centres (those that vote first)."""
     generator = np.random.default_rng(0)
     rows = np.sort(generator.permutation(bags.n_instances)[: max(MOST_FITTED, MOST_SHOWN)])

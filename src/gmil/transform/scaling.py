@@ -1,29 +1,25 @@
-"""Scaling of features, fitted on training instances: it decides more than any other choice the paper leaves open."""
+"""Units of features, learnt from training instances or from a summary of them that was read in blocks."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from gmil.errors import BagValidationError
+from gmil.engine import resolve
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats, Instances
+    from collections.abc import Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.scale import LazyBags
 
 SCALINGS = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "global")
-
-
-class Scaling(NamedTuple):
-    """``(x - shift) / divisor`` per feature, then every instance to unit length where ``unit_length``."""
-
-    shift: Floats | None
-    divisor: Floats | None
-    unit_length: bool
-
 
 _ROUNDING_STEPS = 4
 """Columns that differ by no more than so many roundings count as constant."""
@@ -44,35 +40,9 @@ def is_fitted_on_columns(how: str | None) -> bool:
     return how not in (None, "l2")
 
 
-def has_unit_length(how: str | None) -> bool:
-    """Tell whether a scaling brings every instance to length 1."""
-    return how is not None and how.endswith("l2")
-
-
-def fit_scaling(X: Instances | ColumnSummary, how: str | None) -> Scaling:
-    """Learn a scaling from training instances.
-
-    Parameters
-    ----------
-    X : array or sparse array of shape (n_instances, n_features), or ColumnSummary
-    how : str or None
-        "standard" (mean 0, deviation 1), "minmax" (range [0, 1]), "l2" (every instance to length 1), a
-        combination of the first two with "+l2", "global" (the range of the whole matrix to [0, 1], then
-        divided by the root of the number of features, so that distances are root mean squares), or None.
-    """
-    if how is None:
-        return Scaling(None, None, unit_length=False)
-    column_part, _, length_part = how.partition("+")
-    if column_part == "l2":
-        return Scaling(None, None, unit_length=True)
-    shift, divisor = _COLUMN_SCALINGS[column_part](X)
-    if sp.issparse(X):
-        if length_part:
-            msg = f"scale={how!r} moves the origin, which would make sparse instances dense. Use scale='l2'."
-            raise BagValidationError(msg)
-        # Distances do not see a shift, so sparse instances stay sparse without it.
-        return Scaling(None, divisor.astype(X.dtype), unit_length=False)
-    return Scaling(shift.astype(X.dtype), divisor.astype(X.dtype), unit_length=bool(length_part))
+def column_units(X: Instances | ColumnSummary, how: str) -> tuple[Floats, Floats]:
+    """Return the shift and the divisor of every feature under "standard", "minmax" or "global"."""
+    return _COLUMN_UNITS[how](X)
 
 
 def safe_units(shift: Floats, divisor: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -88,34 +58,6 @@ def safe_units(shift: Floats, divisor: Floats, low: Floats, high: Floats) -> tup
 def rounding_of(low: Floats, high: Floats) -> Floats:
     """Return by how much the values of columns with this range may differ without saying anything."""
     return _ROUNDING_STEPS * np.finfo(low.dtype).eps * np.maximum(np.abs(low), np.abs(high))
-
-
-def apply_scaling(X: Instances, scaling: Scaling) -> Instances:
-    """Scale instances; ``X`` itself stays as it is."""
-    is_ours = False  # whether X is a copy already, which the next step may overwrite
-    if scaling.shift is not None:
-        X, is_ours = X - scaling.shift, True
-    if scaling.divisor is not None:
-        X, is_ours = _divide_columns(X, scaling.divisor, in_place=is_ours), True
-    if scaling.unit_length:
-        X = _unit_length(X, in_place=is_ours)
-    return X
-
-
-def _unit_length(X: Any, *, in_place: bool) -> Any:
-    if sp.issparse(X):
-        return sp.csr_array(normalize(X))
-    lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
-    lengths[lengths == 0] = 1  # a zero instance stays zero
-    return np.divide(X, lengths[:, None], out=X if in_place else None)
-
-
-def _divide_columns(X: Any, divisor: Floats, *, in_place: bool) -> Any:
-    if not sp.issparse(X):
-        return np.divide(X, divisor, out=X if in_place else None)
-    divided = X.copy()
-    divided.data = divided.data / divisor[divided.indices]
-    return divided
 
 
 def _standard(X: Any) -> tuple[Floats, Floats]:
@@ -151,20 +93,45 @@ def _column_range(X: Any) -> tuple[Floats, Floats]:
     return X.min(axis=0), X.max(axis=0)
 
 
-_COLUMN_SCALINGS = {"standard": _standard, "minmax": _minmax, "global": _global}
+_COLUMN_UNITS = {"standard": _standard, "minmax": _minmax, "global": _global}
 
 
-class RankScaling(NamedTuple):
-    """Every feature replaced by its rank among training instances, by `Backend.column_ranks`."""
-
-    knots: Floats  # (n_features, n_knots), quantiles of the training instances, ascending
-
-
-def rank_scaling(X: Floats, most_knots: int = 2000) -> RankScaling:
-    """Learn ranks from training instances; of more than ``most_knots`` every so manyth is kept."""
+def rank_knots(X: Floats, most_knots: int = 2000) -> Floats:
+    """Return the values of every feature in order, (n_features, n_knots); of many, ``most_knots`` quantiles."""
     ordered = np.array(X.T, order="C")
     ordered.sort(axis=1)  # along rows, which is much faster than along columns
     n_values = ordered.shape[1]
     if n_values > most_knots:
         ordered = ordered[:, np.linspace(0, n_values - 1, most_knots).round().astype(int)]
-    return RankScaling(np.ascontiguousarray(ordered))
+    return np.ascontiguousarray(ordered)
+
+
+# -------------------------------------------------------------------------------- bags that are read in blocks
+
+
+def summarize_columns(bags: LazyBags, training: Sequence[Booleans], backend: Backend) -> list[ColumnSummary]:
+    """Read all bags once; return mean, variance and range of every feature over each set of training bags."""
+    shift = bags.take([0])[0].astype(np.float64)
+    function = functools.partial(_column_sums, shift=shift, backend=resolve(backend.name, 1))
+    joins = (np.add, np.add, np.minimum, np.maximum)
+    sums, squares, low, high = bags.reduce(function, joins, n_threads=backend.n_threads)
+    summaries = []
+    for inside in training:
+        n_instances = int(bags.sizes[inside].sum())
+        mean = sums[inside].sum(axis=0) / n_instances
+        variance = np.maximum(squares[inside].sum(axis=0) / n_instances - mean**2, 0)
+        extremes = low[inside].min(axis=0), high[inside].max(axis=0)
+        summaries.append(ColumnSummary(mean + shift, variance, *extremes, bags.dtype))
+    return summaries
+
+
+def _column_sums(block: Bags, shift: Floats, backend: Backend) -> tuple[Any, ...]:
+    """Return sums, sums of squares, minima and maxima of bags; sums around a point of the data lose no digits."""
+    moved = block.instances - shift
+    sizes = block.sizes[:, None]
+    return (
+        backend.bag_mean(moved, block.offsets) * sizes,
+        backend.bag_mean(np.square(moved), block.offsets) * sizes,
+        backend.bag_min(block.instances, block.offsets),
+        backend.bag_max(block.instances, block.offsets),
+    )

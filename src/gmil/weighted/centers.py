@@ -8,7 +8,7 @@ import numpy as np
 
 from gmil.engine import kmeans
 from gmil.greedy import codebook
-from gmil.weighted.views import ScaledSpace, fit_spaces
+from gmil.weighted.views import CentersInSpace, fit_spaces
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -29,7 +29,7 @@ def choose_centers(
     *,
     backend: Backend,
     generator: np.random.Generator,
-) -> list[ScaledSpace]:
+) -> list[CentersInSpace]:
     """Fit every scaling and choose its centres.
 
     Random centres are the same instances in all scalings; clusters are learnt in each.

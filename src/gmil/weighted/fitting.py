@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 from gmil.engine import one_blas_thread, resolve
 from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
-from gmil.transform.scaling import RankScaling, Scaling
+from gmil.transform.space import Space
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
 from gmil.weighted.ridge import calibrate, stack
-from gmil.weighted.views import KINDS, SCALES, ScaledSpace, bag_features, kinds_of
+from gmil.weighted.views import KINDS, SCALES, CentersInSpace, bag_features, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -69,7 +69,7 @@ FITTED_VIEWS: dict[str, Kind] = {
 class FittedViews(NamedTuple):
     """Everything that decides about a bag."""
 
-    spaces: list[ScaledSpace]
+    spaces: list[CentersInSpace]
     views: list[View]
     intercepts: Floats  # (n_problems,)
 
@@ -90,7 +90,7 @@ class FittedViews(NamedTuple):
                 decisions += view.votes(features, backend)
         return decisions
 
-    def by_space(self) -> Iterator[tuple[ScaledSpace, list[View]]]:
+    def by_space(self) -> Iterator[tuple[CentersInSpace, list[View]]]:
         """Yield every scaling that is used, with its views."""
         for i, space in enumerate(self.spaces):
             views = [view for view in self.views if view.space == i]
@@ -106,7 +106,7 @@ class FittedViews(NamedTuple):
 class Fitting(NamedTuple):
     """The outcome of `fit_views`."""
 
-    spaces: list[ScaledSpace]
+    spaces: list[CentersInSpace]
     views: list[View]
     intercepts: Floats
     summary: list[dict[str, Any]]
@@ -118,14 +118,14 @@ class Fitting(NamedTuple):
         return [_plain_space(space) for space in self.spaces], [view._asdict() for view in self.views]
 
 
-def _plain_space(space: ScaledSpace) -> dict[str, Any]:
-    return {"name": space.name, "centers": space.centers, **space.scaling._asdict()}
+def _plain_space(space: CentersInSpace) -> dict[str, Any]:
+    parts = ("shift", "divisor", "unit_length") if space.space.knots is None else ("knots",)
+    return {"name": space.name, "centers": space.centers, **{part: getattr(space.space, part) for part in parts}}
 
 
-def _space_of(entry: dict[str, Any]) -> ScaledSpace:
-    fields = {key: value for key, value in entry.items() if key not in ("name", "centers")}
-    scaling = RankScaling(**fields) if "knots" in fields else Scaling(**fields)
-    return ScaledSpace(entry["name"], scaling, entry["centers"])
+def _space_of(entry: dict[str, Any]) -> CentersInSpace:
+    parts = {key: value for key, value in entry.items() if key not in ("name", "centers")}
+    return CentersInSpace(entry["name"], Space(**parts), entry["centers"])
 
 
 class Learning(NamedTuple):
@@ -148,7 +148,7 @@ class Learning(NamedTuple):
 
 def fit_views(
     bags: Bags,
-    spaces: list[ScaledSpace],
+    spaces: list[CentersInSpace],
     kinds: tuple[str, ...],
     learning: Learning,
     *,
@@ -199,7 +199,7 @@ class Weighed(NamedTuple):
             found[inside] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
         return found + self.shifts
 
-    def summary(self, spaces: list[ScaledSpace]) -> list[dict[str, Any]]:
+    def summary(self, spaces: list[CentersInSpace]) -> list[dict[str, Any]]:
         """Return scaling, kind, kernel and weights of every view."""
         return [
             {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": weights}
@@ -265,7 +265,7 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
 
 
 def _views_of(
-    bags: Bags, spaces: list[ScaledSpace], kinds: tuple[str, ...], kernels: tuple[str, ...], backend: Backend
+    bags: Bags, spaces: list[CentersInSpace], kinds: tuple[str, ...], kernels: tuple[str, ...], backend: Backend
 ) -> Iterator[tuple[int, str, Floats, str]]:
     """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
     sparse = sp.issparse(bags.instances)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.engine import moments, resolve
-from gmil.transform.scaling import RankScaling, Scaling
-from gmil.weighted.views import ScaledSpace, bounded
+from gmil.transform.space import Space
+from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
     from gmil.scale import LazyBags
 
-_UNSCALED = Scaling(None, None, unit_length=False)
+_UNSCALED = Space()
 _JOINS = {"range": (np.minimum, np.maximum), "moments": (moments.join_moments,), "nearest": (np.minimum,)}
 
 
 class Looks(NamedTuple):
     """The views of one fit: scalings with centres, and pairs of a scaling's number and a kind of vector."""
 
-    spaces: list[ScaledSpace]
+    spaces: list[CentersInSpace]
     kinds: list[tuple[int, str]]
 
 
 class _Work(NamedTuple):
     """What is computed under one scaling: kinds of tables, and centres of all fits that share the scaling."""
 
-    scaling: Scaling | RankScaling
+    space: Space
     kinds: list[str]
     centers: list[Floats]
     owners: list[tuple[int, int]]  # of every codebook: the number of the fit and of its scaling
@@ -73,35 +73,28 @@ def _share_work(looks: Sequence[Looks]) -> tuple[list[_Work], dict[tuple[int, in
     for fit, look in enumerate(looks):
         for space, kind in look.kinds:
             own = look.spaces[space]
-            scaling = _UNSCALED if _follows(own.scaling, kind) else own.scaling
-            number = next((i for i, work in enumerate(works) if _is_same(work.scaling, scaling)), len(works))
+            measured = _UNSCALED if _follows(own.space, kind) else own.space
+            number = next((i for i, work in enumerate(works) if work.space.is_same(measured)), len(works))
             if number == len(works):
-                works.append(_Work(scaling, [], [], []))
+                works.append(_Work(measured, [], [], []))
             works[number].add(kind, own.centers, (fit, space))
             source_of[fit, space, kind] = number
     return works, source_of
 
 
-def _follows(scaling: Scaling | RankScaling, kind: str) -> bool:
+def _follows(space: Space, kind: str) -> bool:
     """Tell whether a table follows from that of unscaled features: a minimum does where order is kept."""
-    if isinstance(scaling, RankScaling):
+    if space.knots is not None:
         return kind == "range"
-    return kind != "nearest" and not scaling.unit_length
-
-
-def _is_same(one: Scaling | RankScaling, other: Scaling | RankScaling) -> bool:
-    if isinstance(one, RankScaling) or isinstance(other, RankScaling):
-        return one is other
-    nothing_fitted = one.divisor is None and other.divisor is None and one.shift is None and other.shift is None
-    return one is other or (nothing_fitted and one.unit_length == other.unit_length)
+    return kind != "nearest" and not space.unit_length
 
 
 def _block_tables(block: Bags, works: Sequence[_Work], backend: Backend) -> list[Any]:
     """Return the tables of all works for some bags, one after the other."""
     tables: list[Any] = []
     for work in works:
-        is_bare = _is_same(work.scaling, _UNSCALED)  # then features may be far from zero: no digit may be lost
-        scaled = block.instances if is_bare else ScaledSpace(None, work.scaling, np.empty(0)).apply(block.instances)
+        is_bare = work.space.is_same(_UNSCALED)  # then features may be far from zero: no digit may be lost
+        scaled = block.instances if is_bare else in_single_precision(work.space, block.instances)
         for kind in work.kinds:
             tables += _tables(scaled, block.offsets, kind, work.centers, backend)
     return tables
@@ -121,7 +114,7 @@ def _vectors(
     tables: dict[str, list[Any]],
     kind: str,
     owner: tuple[int, int],
-    space: ScaledSpace,
+    space: CentersInSpace,
     dtype: np.dtype[Any],
 ) -> Floats:
     """Return the vectors of bags in one look, as `gmil.weighted.views.bag_features` makes them."""
@@ -129,13 +122,13 @@ def _vectors(
         place = work.owners.index(owner)
         start = sum(len(centers) for centers in work.centers[:place])
         return np.sqrt(tables[kind][0][:, start : start + len(space.centers)])
-    follows = _follows(space.scaling, kind)
+    follows = _follows(space.space, kind)
     if kind == "range":
         return np.hstack([space.apply(table) if follows else table for table in tables[kind]])
     sizes, means, squares = np.moveaxis(tables[kind][0], 1, 0)
     deviations = np.sqrt(squares / sizes)
     if follows:
         means = space.apply(means)
-        divisor = getattr(space.scaling, "divisor", None)
+        divisor = space.space.divisor
         deviations = deviations if divisor is None else deviations / divisor
     return np.hstack([means, bounded(deviations)]).astype(dtype)

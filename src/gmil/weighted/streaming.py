@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gmil.fold_work import Fold, FoldWork, Receiver
     from gmil.scale import LazyBags
     from gmil.weighted.model import View
-    from gmil.weighted.views import ScaledSpace
+    from gmil.weighted.views import CentersInSpace
 
 SAMPLE_SIZE = 20_000
 """Instances on which choices are made, where nothing else is said."""
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
 class Choice(NamedTuple):
     """What was chosen on a sample: scalings with centres, and views with their weights."""
 
-    spaces: list[ScaledSpace]
+    spaces: list[CentersInSpace]
     fitting: Fitting
     views: list[View]  # those that are worth a look at whole bags
     is_final: bool  # the sample was all there is

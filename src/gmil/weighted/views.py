@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.engine import resolve
-from gmil.transform.scaling import RankScaling, Scaling, apply_scaling, fit_scaling, rank_scaling
+from gmil.transform.space import Space, fit_scaling
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -20,20 +19,22 @@ SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
 
 
-class ScaledSpace(NamedTuple):
-    """A scaling fitted on training instances, and centres in it."""
+class CentersInSpace(NamedTuple):
+    """Centres, and the space in which they lie, by the name of its scaling."""
 
     name: str | None
-    scaling: Scaling | RankScaling
+    space: Space
     centers: Floats
 
     def apply(self, X: Instances, backend: Backend | None = None) -> Instances:
-        """Scale instances; dense ones come in single precision, which is enough for what follows."""
-        if isinstance(self.scaling, RankScaling):
-            backend = backend or resolve("auto", 1)
-            return backend.column_ranks(X, self.scaling.knots).astype(np.float32, copy=False)
-        scaled = apply_scaling(X, self.scaling)
-        return scaled if sp.issparse(scaled) else bounded(scaled)
+        """Take instances into the space, see `in_single_precision`."""
+        return in_single_precision(self.space, X, backend)
+
+
+def in_single_precision(space: Space, X: Instances, backend: Backend | None = None) -> Instances:
+    """Take instances into a space; dense ones come in single precision, which is enough for what follows."""
+    taken = space.apply(X, backend)
+    return taken if sp.issparse(taken) else bounded(taken)
 
 
 def bounded(X: Floats) -> Floats:
@@ -45,14 +46,13 @@ def bounded(X: Floats) -> Floats:
 
 def fit_spaces(
     X: Instances, scales: tuple[str | None, ...], center_rows: Integers, backend: Backend
-) -> list[ScaledSpace]:
+) -> list[CentersInSpace]:
     """Fit every scaling on training instances; the same instances are the centres in each."""
     spaces = []
     for name in scales:
-        scaling = rank_scaling(X) if name == "rank" else fit_scaling(X, name)
-        bare = ScaledSpace(name, scaling, np.empty((0, X.shape[1])))
-        centers: Any = bare.apply(X[center_rows], backend)
-        spaces.append(bare._replace(centers=centers.toarray() if sp.issparse(centers) else centers))
+        space = fit_scaling(X, name)
+        centers: Any = in_single_precision(space, X[center_rows], backend)
+        spaces.append(CentersInSpace(name, space, centers.toarray() if sp.issparse(centers) else centers))
     return spaces
 
 

@@ -23,7 +23,7 @@ _STEPS_BETWEEN_LOOKS = 8
 """How many steps of Lloyd are sent to the device before the host asks whether all jobs have ended."""
 
 
-class Space(Protocol):
+class ClusteredRows(Protocol):
     """Rows of several jobs, and how centres are made of them and measured against them."""
 
     @property
@@ -45,7 +45,7 @@ class Points:
         self.members = torch.ones((), dtype=torch.bool, device=X.device).expand(X.shape[:2])
 
     def nearest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `Space.nearest`."""
+        """See `ClusteredRows.nearest`."""
         labels = torch.empty(self.X.shape[:2], dtype=torch.int64, device=self.X.device)
         squares = torch.empty_like(self.norms)
         for block in self._blocks(centers.shape[1]):
@@ -54,7 +54,7 @@ class Points:
         return labels, squares
 
     def means(self, labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """See `Space.means`; sums of blocks of rows are added in double precision."""
+        """See `ClusteredRows.means`; sums of blocks of rows are added in double precision."""
         (n_jobs, n_clusters), X = counts.shape, self.X
         sums = torch.zeros((n_jobs, n_clusters, X.shape[2]), dtype=torch.float64, device=X.device)
         for block in self._blocks(n_clusters):
@@ -86,12 +86,12 @@ class Products:
         return (self.norms - 2 * products + own).clamp_(min=0)
 
     def nearest(self, centers: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """See `Space.nearest`."""
+        """See `ClusteredRows.nearest`."""
         squares, labels = self.sq_distances(centers).min(dim=1)
         return labels, squares
 
     def means(self, labels: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
-        """See `Space.means`."""
+        """See `ClusteredRows.means`."""
         weights = torch.zeros((*counts.shape, len(self.gram)), dtype=self.gram.dtype, device=self.gram.device)
         shares = self.members.to(weights.dtype) / counts.clamp(min=1).gather(1, labels)
         return weights.scatter_(1, labels[:, None], shares[:, None])
@@ -146,7 +146,7 @@ class Found(NamedTuple):
     n_iter: torch.Tensor  # (n_jobs,)
 
 
-def lloyd(space: Space, centers: torch.Tensor, max_iter: int) -> Found:
+def lloyd(space: ClusteredRows, centers: torch.Tensor, max_iter: int) -> Found:
     """Run Lloyd's iterations of every job until none of its labels changes, or ``max_iter`` times.
 
     The host looks at the device every few steps. A cluster that emptied meanwhile is filled as the reference does, by
@@ -168,7 +168,7 @@ def lloyd(space: Space, centers: torch.Tensor, max_iter: int) -> Found:
     return found
 
 
-def _steps(space: Space, found: Found, steps: int, *, fill: bool) -> tuple[Found, torch.Tensor]:
+def _steps(space: ClusteredRows, found: Found, steps: int, *, fill: bool) -> tuple[Found, torch.Tensor]:
     """Take some steps; return where they lead, and whether a cluster was empty on the way."""
     went_empty = torch.zeros((), dtype=torch.bool, device=found.labels.device)
     n_clusters = found.centers.shape[1]
@@ -191,7 +191,7 @@ def _steps(space: Space, found: Found, steps: int, *, fill: bool) -> tuple[Found
     return found, went_empty
 
 
-def _filled(space: Space, found: Found, n_clusters: int) -> torch.Tensor:
+def _filled(space: ClusteredRows, found: Found, n_clusters: int) -> torch.Tensor:
     labels, nearest, members = (to_host(values) for values in (found.labels, found.nearest, space.members))
     filled = labels.copy()
     for job, inside in enumerate(members):

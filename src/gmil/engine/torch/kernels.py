@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 
 _ENTRIES_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 28}
 """How many numbers a kernel may hold beside its input: 16 MiB in single precision, or 1 GiB on a GPU."""
 
 
-class RowScaling(NamedTuple):
-    """``(x - shift) / divisor``, then every row to unit length; each of them optional."""
-
-    shift: torch.Tensor | None
-    divisor: torch.Tensor | None
-    unit_length: bool
-
-    def apply(self, X: torch.Tensor) -> torch.Tensor:
-        """Scale rows; ``X`` itself stays as it is."""
-        if self.shift is not None:
-            X = X - self.shift
-        if self.divisor is not None:
-            X = X / self.divisor
-        if self.unit_length:
-            lengths = torch.linalg.vector_norm(X, dim=-1, keepdim=True)
-            X = X / torch.where(lengths > 0, lengths, 1)  # a row of zeros stays as it is
-        return X
+def unit_rows(X: torch.Tensor) -> torch.Tensor:
+    """Return rows at length 1; a row of zeros stays as it is."""
+    lengths = torch.linalg.vector_norm(X, dim=-1, keepdim=True)
+    return X / torch.where(lengths > 0, lengths, 1)
 
 
 def rows_at_once(n_entries_of_a_row: int, device: torch.device) -> int:

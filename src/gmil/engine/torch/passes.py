@@ -10,15 +10,18 @@ import numpy as np
 import torch
 
 from gmil.engine.distances import closeness, rounding_of
-from gmil.engine.torch.kernels import RowScaling, expand, rows_at_once, segment_ids, segment_min, sq_norms
+from gmil.engine.torch.kernels import expand, rows_at_once, segment_ids, segment_min, sq_norms
 from gmil.engine.torch.tensors import numpy_dtype, to_device, to_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Integers
+
+    ToSpace = Callable[[torch.Tensor], torch.Tensor]
+    """Takes rows into the space of some centres."""
 
 _ROWS_OF_A_PIECE = 64
 """Minima are taken over so many rows first, then over bags: one long bag would be the work of few threads."""
@@ -27,7 +30,7 @@ _ROWS_OF_A_PIECE = 64
 class Stack(NamedTuple):
     """Codebooks in one space."""
 
-    scaling: RowScaling
+    apply: ToSpace
     centers: list[Floats]
 
     @property
@@ -94,12 +97,12 @@ def _measure_stack(
     shift = centers.mean(dim=0)
     moved = (centers - shift)[None]
     for start, stop in _chunks(cuts.offsets, wanted, rows_at_once(2 * X.shape[1] + 3 * shape[1], device)):
-        rows = (stack.scaling.apply(X[start:stop]) - shift)[None]
+        rows = (stack.apply(X[start:stop]) - shift)[None]
         squares = expand(rows, sq_norms(rows), moved)[0]
         _count(squares, cuts.bag_of[start:stop], [len(own) for own in stack.centers], counts, sums)
         bags, found = cuts.minima(squares, start, stop)
         minima[bags] = torch.minimum(minima[bags], found.clamp_(min=0))
-    _measure_close_bags_again(minima, X, cuts.offsets, stack.scaling, centers)
+    _measure_close_bags_again(minima, X, cuts.offsets, stack.apply, centers)
     return counts, minima, sums
 
 
@@ -132,7 +135,11 @@ def _count(
 
 
 def _measure_close_bags_again(
-    minima: torch.Tensor, X: torch.Tensor, offsets: Integers, scaling: RowScaling, centers: torch.Tensor
+    minima: torch.Tensor,
+    X: torch.Tensor,
+    offsets: Integers,
+    apply: Callable[[torch.Tensor], torch.Tensor],
+    centers: torch.Tensor,
 ) -> None:
     """Replace rounding by the truth where a row lies on a centre, as `gmil.engine.distances` does."""
     dtype = numpy_dtype(X)
@@ -141,7 +148,7 @@ def _measure_close_bags_again(
     close = minima <= closeness(dtype) * (4 * norms + 2 * norms.max())
     limits = rounding_of(dtype) * centers.abs().amax(dim=0)
     for bag, column in close.nonzero().tolist():
-        rows = scaling.apply(X[offsets[bag] : offsets[bag + 1]])
+        rows = apply(X[offsets[bag] : offsets[bag + 1]])
         differences = rows - centers[column]
         is_rounding = (differences.abs() <= limits).all(dim=1)
         minima[bag, column] = torch.where(is_rounding, 0, sq_norms(differences)).min()

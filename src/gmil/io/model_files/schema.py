@@ -367,8 +367,9 @@ class Fields(Kind):
         """Refuse other lengths, and values of other kinds."""
         if not isinstance(value, tuple) or len(value) != len(self.kinds):
             refuse(name, f"a tuple of {len(self.kinds)}", "is not")
-        for number, (kind, item) in enumerate(zip(self.kinds, value, strict=True)):
-            kind.check(item, f"{name} {number}", sizes)
+        fields = getattr(value, "_fields", range(len(value)))  # a named tuple says what is wrong by its name
+        for field, kind, item in zip(fields, self.kinds, value, strict=True):
+            kind.check(item, f"{name} {field}", sizes)
 
 
 class Fitted(Kind):

@@ -109,7 +109,7 @@ class DensityClassifier(BinaryClassifier):
         self.features_ = varying_columns(scaled)
         instances = dense_columns(scaled, self.features_)
         # The search expands squares, which round by the distance of the data from the origin.
-        origin = instances.mean(axis=0) if self.scale_shift_ is None else np.zeros(len(self.features_))
+        origin = instances.mean(axis=0) if self.space_.shift is None else np.zeros(len(self.features_))
         instances -= origin
         starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, generator)
         data = labelled_instances(instances, bags.offsets, positive)

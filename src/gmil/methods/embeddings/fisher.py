@@ -9,14 +9,13 @@ import scipy.sparse as sp
 from gmil.base import register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
-from gmil.io.model_files.schema import Array, Count, Kind, OrNone
+from gmil.io.model_files.schema import Array, Count, Kind
 from gmil.methods.embeddings.mixtures import Mixture
 from gmil.methods.embeddings.vectors import fisher_vectors, fit_mixture, normalize_vectors
 from gmil.methods.embeddings.vlad import EncodedClassifier
 from gmil.methods.shared.constraints import AT_LEAST_ONE, INSIDE_UNIT
 from gmil.methods.shared.sparse_parts import dense
-from gmil.transform.scaling import Scaling
-from gmil.transform.space import FeatureSpace, fit_space
+from gmil.transform.space import fit_space, fitted_space
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
@@ -107,8 +106,7 @@ class FisherVectorClassifier(EncodedClassifier):
         "weights_": Array("K", at_least=0),
         "means_": Array("K", "e"),
         "variances_": Array("K", "e", above=0),
-        "pca_mean_": OrNone(Array("d")),
-        "pca_components_": OrNone(Array("e", "d")),
+        "space_": fitted_space(n_components="e"),
         "n_iter_": Count(),
     }
 
@@ -160,14 +158,11 @@ class FisherVectorClassifier(EncodedClassifier):
             X = X.toarray()
         if isinstance(n_components, str):
             n_components = _automatic_components(X)
-        space, instances = fit_space(X, self.scale, n_components, training.generator)
-        self._keep_scaling(Scaling(*space[:3]))
-        self.pca_mean_, self.pca_components_ = space.pca_mean, space.pca_components
+        self.space_, instances = fit_space(X, self.scale, n_components, training.generator)
         return dense(instances)
 
     def _apply_space(self, X: Instances) -> Instances:
-        space = FeatureSpace(*self._scaling(), self.pca_mean_, self.pca_components_)
-        return dense(space.apply(X))
+        return dense(self._scaled(X))
 
     def _encode(self, instances: Instances, offsets: Integers) -> Floats:
         mixture = Mixture(self.weights_, self.means_, self.variances_, self.n_iter_)

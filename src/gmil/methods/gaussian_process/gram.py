@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from gmil.transform.scaling import Scaling, apply_scaling
+from gmil.transform.space import Space
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -46,7 +46,7 @@ class Kernel(NamedTuple):
         return values
 
     def _shrunk(self, X: Instances) -> Instances:
-        return apply_scaling(X, Scaling(None, np.broadcast_to(self.length_scales, X.shape[1]), unit_length=False))
+        return Space(divisor=np.broadcast_to(self.length_scales, X.shape[1])).apply(X)
 
     def pull_back(self, X: Instances, Z: Floats, values: Floats, slopes: Floats) -> KernelSlopes:
         """Turn derivatives by covariances into derivatives by the logarithms of the parameters.

@@ -30,7 +30,8 @@ from gmil.methods.shared.tuning import COSTS
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
-from gmil.transform.scaling import SCALINGS, apply_scaling, fit_scaling
+from gmil.transform.scaling import SCALINGS
+from gmil.transform.space import fit_scaling
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -206,7 +207,7 @@ class PPMM(TunedClassifier):
         adapted = self._adapt(shares, training.positive)
         features = powered(shares[adapted.restart], adapted.exponent)
         self.pattern_weights_, self.intercept_ = self._machine(features, training.positive, setting.C)
-        self._keep_scaling(chosen.scaling)
+        self.space_ = chosen.space
         self.scale_, self.assignment_, self.C_ = setting.scale, setting.assignment, setting.C
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
         self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = chosen.patterns[adapted.restart]
@@ -220,15 +221,15 @@ class PPMM(TunedClassifier):
         assignments = dict.fromkeys(setting.assignment for setting in settings)
         found = {}
         for scale, size in dict.fromkeys(setting.book for setting in settings):
-            scaling = fit_scaling(bags.instances, scale)
-            instances = as_double(apply_scaling(bags.instances, scaling))
+            space = fit_scaling(bags.instances, scale)
+            instances = as_double(space.apply(bags.instances))
             sample = instances if rows is None else instances[rows]
             patterns = [self._fit_patterns(sample, size, backend, generator) for _ in range(self.n_init)]
             shares = {
                 how: [compositions(instances, bags.offsets, each, how, backend) for each in patterns]
                 for how in assignments
             }
-            found[scale, size] = Book(scaling, patterns, shares)
+            found[scale, size] = Book(space, patterns, shares)
         return found
 
     def _settings(self, n_instances: int, *, tuned: bool) -> list[_Setting]:

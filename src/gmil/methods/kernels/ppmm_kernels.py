@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.transform.scaling import Scaling
+    from gmil.transform.space import Space
 
 EXPONENTS = tuple(np.round(np.arange(0.1, 3.01, 0.1), 1).tolist())
 """What the exponent is chosen from."""
@@ -42,7 +42,7 @@ class Patterns(NamedTuple):
 class Book(NamedTuple):
     """Restarts of one clustering, and the shares of their patterns in the training bags for each assignment."""
 
-    scaling: Scaling
+    space: Space
     patterns: list[Patterns]
     shares: dict[str, list[Floats]]
 

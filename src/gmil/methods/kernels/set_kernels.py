@@ -12,13 +12,14 @@ from gmil.bags import Bags
 from gmil.base import register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
-from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, OrNone, Rows
+from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.baselines.summaries import summarize
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
 from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.methods.shared.inner_folds import choose
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tunable import TunableClassifier
+from gmil.transform.space import fitted_space
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -114,8 +115,7 @@ class SetKernelSVM(TunableClassifier):
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("N", "s"),  # STK has two columns for every feature
-        "scale_shift_": OrNone(Array("s")),
-        "scale_divisor_": OrNone(Array("s", above=0)),
+        "space_": fitted_space("s"),
         "support_": Array("S", dtype="i", at_least=0),
         "support_offsets_": Offsets("S+1", "N"),
         "support_lengths_": Array("S", above=0),

@@ -18,7 +18,7 @@ from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.model_selection.folds import is_indicator
-from gmil.transform.scaling import apply_scaling, fit_scaling
+from gmil.transform.space import fit_scaling
 from gmil.validation import check_bags
 
 if TYPE_CHECKING:
@@ -229,8 +229,7 @@ class CitationKNN(ScaledClassifier):
         within: Floats | None = None
         for inside in training:
             if within is None or learnt:
-                scaling = fit_scaling(bags[inside].instances, self.scale)
-                instances = apply_scaling(bags.instances, scaling)
+                instances = fit_scaling(bags[inside].instances, self.scale).apply(bags.instances)
                 within = distances_within(grouped(instances, bags.offsets), self.distance, self.rank, backend)
             yield within
 
