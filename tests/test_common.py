@@ -118,7 +118,8 @@ def answers_of(model, bags):
     if hasattr(model, "explain"):
         answers["explain"] = np.array([str(model.explain(bags[i])) for i in range(3)])
     if hasattr(model, "transform"):
-        answers["transform"] = model.transform(bags).instances
+        found = model.transform(bags)
+        answers["transform"] = getattr(found, "instances", found)  # bags, or one vector per bag
     return answers
 
 

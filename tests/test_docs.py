@@ -82,3 +82,12 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
+
+
+def test_the_examples_of_bag_vectors_run_as_they_are(capsys):
+    text = (ROOT / "docs/bag_vectors.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    for lines in examples:
+        exec(compile(lines, "bag_vectors.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == ["True", "True", "['min(x0)', 'min(x1)', 'max(x0)', 'max(x1)']", "True", "True"]

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gmil.checks import DataCheck, Finding, check_data
     from gmil.methods import *  # noqa: F403
     from gmil.reporting import Report, report
+    from gmil.transform.vectors import *  # noqa: F403
 
 try:
     __version__ = version("gmil")
@@ -70,6 +71,8 @@ _RIVALS = (
     "VLADClassifier",
     "WitnessSVM",
 )
+
+_BAG_VECTORS = ("VLAD", "BagSummaries", "CodebookDistances", "FisherVector", "InstanceSimilarities")
 
 __all__ = [
     "BackendUnavailableError",
@@ -109,6 +112,7 @@ __all__ = [
     "save",
     "scan",
     "write",
+    *_BAG_VECTORS,
     *_RIVALS,
 ]
 
@@ -121,8 +125,10 @@ _LATE_NAMES = {
     "check_data": "gmil.checks",
     "Report": "gmil.reporting",
     "report": "gmil.reporting",
+    **dict.fromkeys(_BAG_VECTORS, "gmil.transform.vectors"),
     **dict.fromkeys(_RIVALS, "gmil.methods"),
 }
+register_late("gmil.transform.vectors")
 register_late("gmil.methods")
 
 

@@ -14,16 +14,11 @@ from sklearn.mixture import GaussianMixture
 import gmil
 from gmil import Bags, BagValidationError, FisherVectorClassifier, VLADClassifier
 from gmil.engine import available_backends, resolve
-from gmil.methods.baselines import summaries as bag_summaries
-from gmil.methods.embeddings import fisher
-from gmil.methods.embeddings.mixtures import Mixture
-from gmil.methods.embeddings.vectors import (
-    fisher_vectors,
-    fit_mixture,
-    normalize_vectors,
-    responsibilities,
-    vlad_vectors,
-)
+from gmil.transform.vectors import base as vectors_base
+from gmil.transform.vectors import fisher
+from gmil.transform.vectors.fisher import fisher_vectors, fit_mixture, responsibilities
+from gmil.transform.vectors.mixtures import Mixture
+from gmil.transform.vectors.vlad import normalize_vectors, vlad_vectors
 
 BOTH = [VLADClassifier, FisherVectorClassifier]
 
@@ -61,7 +56,7 @@ def test_differences_from_centres_one_by_one(bags, entries, sparse):
             expected[i, k] += (x - centers[k]) / len(bag)
     X = sp.csr_array(bags.instances) if sparse else bags.instances
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_summaries, "_BLOCK_ENTRIES", entries)
+        patch.setattr(vectors_base, "_BLOCK_ENTRIES", entries)
         found = vlad_vectors(X, bags.offsets, centers, resolve("auto", 1))
     assert_allclose(found, expected.reshape(len(bags), -1), atol=1e-12)
 
@@ -86,7 +81,7 @@ def test_gradients_one_by_one(bags, entries):
                 expected[i, k, 0] += share * z / np.sqrt(mixture.weights[k]) / len(bag)
                 expected[i, k, 1] += share * (z**2 - 1) / np.sqrt(2 * mixture.weights[k]) / len(bag)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_summaries, "_BLOCK_ENTRIES", entries)
+        patch.setattr(vectors_base, "_BLOCK_ENTRIES", entries)
         found = fisher_vectors(bags.instances, bags.offsets, mixture, resolve("auto", 1))
     assert_allclose(found, expected.reshape(len(bags), -1), atol=1e-12)
 
@@ -131,7 +126,7 @@ def test_constant_instances_have_a_mixture():
 def test_decisions_are_products_of_vectors_and_weights(cls, gaussian_bags):
     bags, y = gaussian_bags()
     model = cls(2, scale=None, random_state=0).fit(bags, y)
-    vectors = model._encode(model._apply_space(bags.instances), bags.offsets)
+    vectors = model.transformer_.transform(bags)
     assert_allclose(np.linalg.norm(vectors, axis=1), 1)
     assert_allclose(model.decision_function(bags), (vectors @ model.coef_)[:, 0] + model.intercept_[0])
 

@@ -13,8 +13,9 @@ from sklearn.svm import LinearSVC
 import gmil
 from gmil import MILES, Bags
 from gmil.engine import available_backends, resolve
-from gmil.methods.embeddings import miles
-from gmil.methods.embeddings.miles import nearest_shares, nearest_squares
+from gmil.methods.embeddings.miles import nearest_shares
+from gmil.transform.vectors import similarities
+from gmil.transform.vectors.similarities import nearest_squares
 
 
 @pytest.fixture(params=available_backends())
@@ -35,8 +36,8 @@ def test_bags_are_as_near_as_their_nearest_instance(bags, entries, sparse, data)
     rows = np.array(data.draw(st.lists(st.integers(0, bags.n_instances - 1), min_size=1, unique=True)))
     X = sp.csr_array(bags.instances) if sparse else bags.instances
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(miles, "_BLOCK_ENTRIES", entries)
-        found = nearest_squares(X, bags.offsets, rows, resolve("auto", 1))
+        patch.setattr(similarities, "_BLOCK_ENTRIES", entries)
+        found = nearest_squares(X, bags.offsets, X[rows], resolve("auto", 1))
     expected = [[min(((x - bags.instances[row]) ** 2).sum() for x in bag) for row in rows] for bag in bags]
     assert_allclose(found, expected, atol=1e-10)
 

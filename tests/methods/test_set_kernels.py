@@ -15,13 +15,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gmil
 from gmil import Bags, BagValidationError, SetKernelSVM, base
 from gmil.engine import available_backends, resolve
-from gmil.methods.baselines import summaries as bag_summaries
-from gmil.methods.baselines.summaries import summarize
 from gmil.methods.kernels import bag_kernels
 from gmil.methods.kernels.bag_kernels import InstanceKernel, mean_kernels, median_gamma, own_kernels
 from gmil.methods.kernels.set_kernels import fit_machine
 from gmil.methods.shared.inner_folds import choose, inner_folds
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
+from gmil.transform.vectors import base as vectors_base
+from gmil.transform.vectors.summaries import summarize
 
 RBF = InstanceKernel("rbf", 0.7)
 KERNELS = [RBF, InstanceKernel("poly", 0.5, 3, 2.0), InstanceKernel("linear")]
@@ -118,7 +118,7 @@ def test_statistics_on_paper(backend):
 def test_statistics_do_not_depend_on_blocks(bags, entries, sparse):
     X = sp.csr_array(bags.instances) if sparse else bags.instances
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bag_summaries, "_BLOCK_ENTRIES", entries)
+        patch.setattr(vectors_base, "_BLOCK_ENTRIES", entries)
         found = summarize(X, bags.offsets, ("sd", "max", "min", "mean"), resolve("auto", 1))
     expected = [np.concatenate([bag.std(axis=0), bag.max(axis=0), bag.min(axis=0), bag.mean(axis=0)]) for bag in bags]
     assert_allclose(found, expected, atol=1e-12)

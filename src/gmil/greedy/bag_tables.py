@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.engine import closeness, column_sizes, is_torch, resolve, sq_differences
+from gmil.engine import closeness, column_sizes, resolve, sq_differences
 from gmil.engine.reference import row_sq_norms
+from gmil.transform.space import resident_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,13 +64,6 @@ def measure_bags(bags: LazyBags, clusterings: Sequence[Clustering], backend: Bac
     parts = zip(*(np.split(table, cuts, axis=1) for table in tables), strict=True)
     found = dict(zip(order, parts, strict=True))
     return [BagTables(*found[number]) for number in range(len(clusterings))]
-
-
-def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[Space]) -> Any | None:
-    """Return the instances where they lie on the device of the backend, and the spaces only scale them; else None."""
-    if not is_torch(backend.name) or not all(space.is_a_scaling() for space in spaces):
-        return None
-    return bags.tensor_on(cast("Any", backend).device)
 
 
 def _measure_on_device(X: Any, bags: LazyBags, groups: Sequence[_Group]) -> list[Any]:

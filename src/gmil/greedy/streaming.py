@@ -10,11 +10,11 @@ import numpy as np
 from gmil.bags.parts import moved_rows, rows_of_bags
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
-from gmil.greedy.bag_tables import BagTables, Clustering, measure_bags, resident_tensor
+from gmil.greedy.bag_tables import BagTables, Clustering, measure_bags
 from gmil.greedy.clustering import rows_to_cluster, weights_in_clusters
 from gmil.greedy.device import can_cluster_on_device, cluster_on_device
 from gmil.transform.scaling import is_fitted_on_columns, summarize_columns
-from gmil.transform.space import fit_scaling
+from gmil.transform.space import fit_scaling, resident_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

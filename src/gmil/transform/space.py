@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from gmil.engine import resolve
+from gmil.engine import is_torch, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Fields, Flag, Kind, OrMissing, OrNone, Plain
 from gmil.scale.resident import is_tensor
@@ -16,8 +16,11 @@ from gmil.transform.embedding import FITTED_EMBEDDING, Embedding
 from gmil.transform.scaling import ColumnSummary, column_units, rank_knots
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances
+    from gmil.scale import LazyBags
 
 METRICS = ("euclidean", "mahalanobis")
 
@@ -130,6 +133,13 @@ def _unit_length(X: Any, *, in_place: bool) -> Any:
 
 def _dense(X: Any) -> Any:
     return X.toarray() if sp.issparse(X) else X
+
+
+def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[Space]) -> Any | None:
+    """Return the instances where they lie on the device of the backend, and the spaces only scale them; else None."""
+    if not is_torch(backend.name) or not all(space.is_a_scaling() for space in spaces):
+        return None
+    return bags.tensor_on(cast("Any", backend).device)
 
 
 # -------------------------------------------------------------------------------- fitting

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.pipeline import make_pipeline
@@ -10,26 +9,26 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from gmil.base import register
-from gmil.compat import HasMethods, StrOptions, checks_nested_parameters
-from gmil.engine import BACKENDS, resolve
-from gmil.errors import BagValidationError, listed
+from gmil.compat import HasMethods, checks_nested_parameters
+from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
-from gmil.methods.baselines.summaries import STATISTICS, summarize
-from gmil.methods.shared.multiclass import MulticlassClassifier, class_decisions, fit_decider
+from gmil.methods.embeddings.embedded import OfTransformer, VectorClassifier
+from gmil.methods.shared.multiclass import class_decisions, fit_decider
 from gmil.methods.shared.tuning import check_groups
+from gmil.sampling import make_generator
+from gmil.transform.vectors import BagSummaries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sklearn.base import BaseEstimator
 
-    from gmil.bags import Bags
-    from gmil.engine.arrays import Floats, Instances
+    from gmil.engine.arrays import Floats
 
 
 @register(method="bag-statistics")
-class BagStatistics(MulticlassClassifier):
-    """Any classifier on a bag embedding of simple statistics: minimum, mean, maximum, deviation of every feature.
+class BagStatistics(VectorClassifier):
+    """Any classifier on statistics of the features over the bag: minimum, mean, maximum, deviation.
 
     It knows nothing of witnesses, and where it is level with methods that do, the data do not need them.
 
@@ -53,6 +52,8 @@ class BagStatistics(MulticlassClassifier):
 
     Attributes
     ----------
+    transformer_ : BagSummaries
+        What makes the statistics.
     estimator_ : classifier
         The fitted classifier of statistics; its classes are numbers, positions in ``classes_`` (of two classes the
         positive one is 1).
@@ -81,14 +82,13 @@ class BagStatistics(MulticlassClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **MulticlassClassifier._parameter_constraints,
-        "statistics": [tuple, list],
+        **VectorClassifier._parameter_constraints,
+        **BagSummaries._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
     }
 
-    _kept_parameters = ("statistics",)
+    _transformer = BagSummaries
+    statistics_ = OfTransformer()
 
     def __init__(
         self,
@@ -123,24 +123,13 @@ class BagStatistics(MulticlassClassifier):
         """
         bags, labels = self._check_classes(X, y)
         numbers = check_groups(groups, len(bags))
-        self._check_statistics()
-        rows = self._rows(bags, self._fit_scaled(bags))
+        rows = self._fit_vectors(bags, resolve(self.backend, self.n_jobs), make_generator(0))
         self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
         return self
 
     def _decide(self, X: Any) -> Floats:
-        bags, instances = self._new_scaled(X)
-        return class_decisions(self.estimator_, self._rows(bags, instances))
-
-    def _rows(self, bags: Bags, instances: Instances) -> Floats:
-        return summarize(instances, bags.offsets, self.statistics_, resolve(self.backend, self.n_jobs))
-
-    def _check_statistics(self) -> None:
-        unknown = [name for name in self.statistics if name not in STATISTICS]
-        if unknown or not self.statistics:
-            got = f"{unknown[0]!r}" if unknown else "none"
-            msg = f"statistics must be some of {listed(list(STATISTICS))}, got {got}."
-            raise BagValidationError(msg)
+        vectors = self._new_vectors(X)
+        return class_decisions(self.estimator_, vectors)
 
 
 def _default_estimator() -> Any:

@@ -1,29 +1,105 @@
-"""What the rivals share that turn a bag into a vector and learn a linear classifier of vectors."""
+"""Classifiers that are a transformer of bags to vectors and a classifier of these vectors."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from gmil.io.model_files.schema import Array, Kind, Number, OrMissing
+from gmil.engine import resolve
+from gmil.io.model_files.damage import DamageError
+from gmil.io.model_files.fitted import check_model
+from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain
 from gmil.methods.shared.inner_folds import choose
+from gmil.methods.shared.multiclass import MulticlassClassifier
 from gmil.methods.shared.tunable import TunableClassifier
+from gmil.transform.space import fitted_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gmil.bags import Bags
+    from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats
     from gmil.methods.shared.tunable import Training
     from gmil.methods.shared.tuning import KernelSetting
+    from gmil.transform.vectors import BagVectorizer
 
 _MAX_ITER = 100_000
 
 
-class EmbeddedClassifier(TunableClassifier):
+class OfTransformer:
+    """A fitted attribute of a classifier that its transformer has."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        return self if model is None else getattr(model.transformer_, self.name)
+
+    def __set__(self, model: Any, value: Any) -> None:
+        if "transformer_" in vars(model):
+            setattr(model.transformer_, self.name, value)
+        else:  # a file of 0.1.0, in which the classifier has it
+            vars(model)[self.name] = value
+
+
+class VectorClassifier(MulticlassClassifier):
+    """A classifier of two or more classes on the vectors of a transformer, which shares its parameters."""
+
+    transformer_: BagVectorizer
+
+    _transformer: ClassVar[type[BagVectorizer]]
+
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "transformer_": Fitted("_vectors_of", n_features="d"),
+        "space_": OrMissing(fitted_space()),
+    }
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        moved = {name: OrMissing(Plain(object)) for name, kind in vars(cls).items() if isinstance(kind, OfTransformer)}
+        cls._fitted_attributes = {**moved, **vars(cls).get("_fitted_attributes", {})}
+
+    def _new_transformer(self) -> BagVectorizer:
+        """Return the transformer, not fitted, of the features that the classifier knows."""
+        transformer = self._transformer(**{name: getattr(self, name) for name in self._transformer._get_param_names()})
+        for name in ("n_features_in_", "feature_names_in_"):
+            if name in vars(self):
+                setattr(transformer, name, getattr(self, name))
+        return transformer
+
+    def _fit_vectors(self, bags: Bags, backend: Backend, generator: np.random.Generator) -> Floats:
+        """Fit the transformer, and return the vectors of training bags."""
+        transformer = self._new_transformer()
+        transformer._keep_parameters()
+        vectors = transformer._fit_vectors(bags, backend, generator)
+        self.transformer_ = transformer
+        return vectors
+
+    def _new_vectors(self, X: Any) -> Floats:
+        """Return the vectors of new bags, (n_bags, n_columns)."""
+        bags = self._check_new(X)
+        return self.transformer_._vectors_of(bags, resolve(self.backend, self.n_jobs))
+
+    def _complete(self) -> None:
+        """Make the transformer of what files of 0.1.0 give the classifier itself."""
+        super()._complete()
+        found = self.__dict__
+        if "space_" not in found:
+            return
+        transformer = self._new_transformer()
+        names = [name for name, kind in vars(type(self)).items() if isinstance(kind, OfTransformer)]
+        for name in ("space_", *names):
+            if name in found:
+                setattr(transformer, name, found.pop(name))
+        transformer._complete()
+        check_model(transformer)
+        self.transformer_ = transformer
+
+
+class EmbeddedClassifier(VectorClassifier, TunableClassifier):
     """A linear support vector machine on one vector per bag."""
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -36,12 +112,21 @@ class EmbeddedClassifier(TunableClassifier):
     coef_: Floats
     intercept_: Floats
 
-    def _decide(self, X: Any) -> Floats:
-        return self._decisions(self._vectors(self._check_new(X)), self.coef_, self.intercept_)
+    def _learn(self, training: Training) -> None:
+        vectors = self._fit_vectors(training.bags, training.backend, training.generator)
+        self._fit_linear(training, lambda _width, _known: vectors)
 
-    @abstractmethod
-    def _vectors(self, bags: Bags) -> Floats:
-        """Return the vectors of new bags, (n_bags, n_columns)."""
+    def _decide(self, X: Any) -> Floats:
+        return self._decisions(self._new_vectors(X), self.coef_, self.intercept_)
+
+    def _complete(self) -> None:
+        super()._complete()
+        if not hasattr(self, "transformer_"):
+            return
+        n_columns, weights = len(self.transformer_.get_feature_names_out()), getattr(self, "coef_", np.empty(0))
+        if np.shape(weights)[:1] != (n_columns,):
+            msg = f"coef_ of {type(self).__name__} must have a row for each of the {n_columns} columns of its vectors"
+            raise DamageError(msg)
 
     def _machine(self, price: float, seed: int) -> Any:
         return LinearSVC(C=price, max_iter=_MAX_ITER, random_state=seed)

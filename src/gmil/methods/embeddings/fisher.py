@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import scipy.sparse as sp
+from typing import Any, ClassVar
 
 from gmil.base import register
-from gmil.compat import StrOptions
-from gmil.engine import resolve
-from gmil.io.model_files.schema import Array, Count, Kind
-from gmil.methods.embeddings.mixtures import Mixture
-from gmil.methods.embeddings.vectors import fisher_vectors, fit_mixture, normalize_vectors
-from gmil.methods.embeddings.vlad import EncodedClassifier
-from gmil.methods.shared.constraints import AT_LEAST_ONE, INSIDE_UNIT
-from gmil.methods.shared.sparse_parts import dense
-from gmil.transform.space import fit_space, fitted_space
-
-if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats, Instances, Integers
-    from gmil.methods.shared.tunable import Training
-
-_SHARE_OF_VARIANCE = 0.95
-_SPARSE_DIRECTIONS = 100
-_DENSE_ENTRIES = 1 << 24
-"""Up to this many entries sparse instances are made dense for the principal components: 128 MiB."""
+from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.transform.vectors import FisherVector
 
 
 @register(method="mi-fv")
-class FisherVectorClassifier(EncodedClassifier):
-    """miFV: a linear SVM on Fisher vectors, a bag embedding by a Gaussian mixture (Wei, Wu & Zhou).
+class FisherVectorClassifier(EmbeddedClassifier):
+    """Linear support vector machine on Fisher vectors of bags (miFV of Wei, Wu & Zhou).
 
     A mixture of Gaussians is fitted to all training instances, on their principal components. A bag becomes the
     gradient of the likelihood of its instances with respect to means and deviations; the signed square roots of that
@@ -67,6 +49,8 @@ class FisherVectorClassifier(EncodedClassifier):
 
     Attributes
     ----------
+    transformer_ : FisherVector
+        What makes the vectors.
     weights_ : array of shape (n_gaussians,)
     means_, variances_ : arrays of shape (n_gaussians, n_columns)
         Of scaled features, projected where there is a PCA.
@@ -100,25 +84,15 @@ class FisherVectorClassifier(EncodedClassifier):
     True
     """
 
-    _size = "n_gaussians"
-
-    _fitted_attributes: ClassVar[dict[str, Kind]] = {
-        "weights_": Array("K", at_least=0),
-        "means_": Array("K", "e"),
-        "variances_": Array("K", "e", above=0),
-        "space_": fitted_space(n_components="e"),
-        "n_iter_": Count(),
-    }
+    _transformer = FisherVector
+    weights_ = OfTransformer()
+    means_ = OfTransformer()
+    variances_ = OfTransformer()
+    n_iter_ = OfTransformer()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EncodedClassifier._parameter_constraints,
-        "n_gaussians": [AT_LEAST_ONE],
-        "n_components": [
-            AT_LEAST_ONE,
-            INSIDE_UNIT,
-            StrOptions({"auto"}),
-            None,
-        ],
+        **EmbeddedClassifier._parameter_constraints,
+        **FisherVector._parameter_constraints,
     }
 
     def __init__(
@@ -147,31 +121,3 @@ class FisherVectorClassifier(EncodedClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
         self.random_state = random_state
-
-    def _fit_codebook(self, sample: Instances, training: Training) -> None:
-        mixture = fit_mixture(sample, self.n_gaussians, self.max_iter, training.backend, training.generator)
-        self.weights_, self.means_, self.variances_, self.n_iter_ = mixture
-
-    def _fit_space(self, training: Training) -> Instances:
-        X, n_components = training.bags.instances, self.n_components
-        if sp.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_ENTRIES:
-            X = X.toarray()
-        if isinstance(n_components, str):
-            n_components = _automatic_components(X)
-        self.space_, instances = fit_space(X, self.scale, n_components, training.generator)
-        return dense(instances)
-
-    def _apply_space(self, X: Instances) -> Instances:
-        return dense(self._scaled(X))
-
-    def _encode(self, instances: Instances, offsets: Integers) -> Floats:
-        mixture = Mixture(self.weights_, self.means_, self.variances_, self.n_iter_)
-        return normalize_vectors(fisher_vectors(instances, offsets, mixture, resolve(self.backend, self.n_jobs)))
-
-
-def _automatic_components(X: Instances) -> float | None:
-    if not sp.issparse(X):
-        # A share of no variance at all is no number.
-        return _SHARE_OF_VARIANCE if (X[0] != X).any() else None
-    # The solver for sparse data cannot give all components.
-    return min(_SPARSE_DIRECTIONS, min(X.shape) - 1) or None

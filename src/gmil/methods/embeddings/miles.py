@@ -10,24 +10,20 @@ from sklearn.svm import LinearSVC
 from gmil.base import register
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
-from gmil.io.model_files.schema import Array, Count, Kind, Number
-from gmil.methods.embeddings.embedded import EmbeddedClassifier
-from gmil.methods.kernels.bag_kernels import median_gamma
-from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH
+from gmil.io.model_files.schema import Count, Kind
+from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.transform.vectors import InstanceSimilarities
+from gmil.transform.vectors.similarities import nearest_squares
 
 if TYPE_CHECKING:
-    from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.methods.shared.tunable import Training
-
-_BLOCK_ENTRIES = 1 << 22
-"""How many distances between instances are held at once: 32 MiB in double precision."""
 
 _TIE = 1e-9
 """How far apart, relative to themselves, two squared distances may be and still count as equal."""
 
-_MEDIAN_FACTOR = 3.0
 _GAMMA_FACTORS = (1 / 3, 1.0, 3.0)
 
 
@@ -68,6 +64,8 @@ class MILES(EmbeddedClassifier):
 
     Attributes
     ----------
+    transformer_ : InstanceSimilarities
+        What makes the vectors, with the prototypes that were kept.
     prototypes_ : array of shape (n_prototypes, n_features)
         The training instances with a weight, scaled.
     coef_ : array of shape (n_prototypes, 1) or (n_prototypes, n_classes)
@@ -104,15 +102,16 @@ class MILES(EmbeddedClassifier):
     """
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
-        "prototypes_": Array("v", "d"),
-        "gamma_": Number(at_least=0),
         "n_iter_": Count(),
     }
 
+    _transformer = InstanceSimilarities
+    prototypes_ = OfTransformer()
+    gamma_ = OfTransformer()
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **EmbeddedClassifier._parameter_constraints,
-        "gamma": KERNEL_WIDTH,
-        "max_prototypes": [AT_LEAST_ONE, None],
+        **InstanceSimilarities._parameter_constraints,
         "max_iter": [AT_LEAST_ONE],
     }
 
@@ -142,25 +141,18 @@ class MILES(EmbeddedClassifier):
         self.random_state = random_state
 
     def _learn(self, training: Training) -> None:
-        bags, _, _, backend, generator = training
-        instances = self._fit_scaled(bags)
-        rows = self._candidates(bags.n_instances, generator)
-        squares, bag_of = nearest_squares(instances, bags.offsets, rows, backend), bags.segment_ids[rows]
-        gamma = self.gamma
-        if isinstance(gamma, str):
-            gamma = _MEDIAN_FACTOR * median_gamma(instances, backend, generator)
+        bags, backend = training.bags, training.backend
+        self.transformer_ = similarities = self._new_transformer()
+        instances, rows = similarities._fit_prototypes(bags, backend, training.generator)
+        squares = nearest_squares(instances, bags.offsets, similarities.prototypes_, backend)
+        bag_of = bags.segment_ids if rows is None else bags.segment_ids[rows]
 
         def embed(width: float, known: Booleans) -> Floats:
             return np.exp(-width * squares[:, known[bag_of]])
 
-        self.gamma_, machine = self._fit_linear(training, embed, gamma, _GAMMA_FACTORS)
+        similarities.gamma_, machine = self._fit_linear(training, embed, similarities.gamma_, _GAMMA_FACTORS)
         self.n_iter_ = int(np.max(machine.n_iter_))
-        self._keep(instances, rows)
-
-    def _vectors(self, bags: Bags) -> Floats:
-        backend = resolve(self.backend, self.n_jobs)
-        squares = backend.bag_min(backend.sq_distances(self._scaled(bags.instances), self.prototypes_), bags.offsets)
-        return np.exp(-self.gamma_ * squares)
+        self._keep_weighted(similarities)
 
     def score_instances(self, X: Any) -> Floats:
         """Return what every instance contributes: the terms of the prototypes that it is nearest to in its bag.
@@ -177,36 +169,22 @@ class MILES(EmbeddedClassifier):
         array of shape (n_instances,) or (n_instances, n_classes)
             Aligned with the instances of all bags, one bag after the other.
         """
-        bags, instances = self._new_scaled(X)
+        bags = self._check_new(X)
+        instances = self.transformer_.space_.apply(bags.instances)
         backend = resolve(self.backend, self.n_jobs)
         squares = backend.sq_distances(instances, self.prototypes_)
         shares = nearest_shares(squares, bags.offsets, backend)
         scores = (shares * np.exp(-self.gamma_ * squares)) @ self.coef_
         return scores if len(self.classes_) > 2 else scores[:, 0]
 
-    def _candidates(self, n_instances: int, generator: np.random.Generator) -> Integers:
-        if self.max_prototypes is None or n_instances <= self.max_prototypes:
-            return np.arange(n_instances)
-        return np.sort(generator.choice(n_instances, self.max_prototypes, replace=False))
-
     def _machine(self, price: float, seed: int) -> Any:
         return LinearSVC(penalty="l1", dual=False, C=price, max_iter=self.max_iter, random_state=seed)
 
-    def _keep(self, instances: Instances, rows: Integers) -> None:
-        """Keep the candidates that have a weight; one without weight where none has, so that there is one."""
+    def _keep_weighted(self, similarities: InstanceSimilarities) -> None:
+        """Keep the prototypes that have a weight; one without weight where none has, so that there is one."""
         kept = np.flatnonzero(self.coef_.any(axis=1))
         kept = kept if len(kept) else np.array([0])
-        self.prototypes_, self.coef_ = dense_rows(instances, rows[kept]), self.coef_[kept]
-
-
-def nearest_squares(X: Instances, offsets: Integers, rows: Integers, backend: Backend) -> Floats:
-    """Return the squared distance between every bag and the instances ``rows``, (n_bags, n_rows), in bounded memory."""
-    squares = np.empty((len(offsets) - 1, len(rows)), dtype=X.dtype)
-    width = max(1, _BLOCK_ENTRIES // max(X.shape))
-    for start in range(0, len(rows), width):
-        block = slice(start, start + width)
-        squares[:, block] = backend.bag_min(backend.sq_distances(X, dense_rows(X, rows[block])), offsets)
-    return squares
+        similarities.prototypes_, self.coef_ = dense_rows(similarities.prototypes_, kept), self.coef_[kept]
 
 
 def nearest_shares(squares: Floats, offsets: Integers, backend: Backend) -> Floats:

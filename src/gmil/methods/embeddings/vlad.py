@@ -1,83 +1,17 @@
-"""Linear classifiers of encoded bags, and the first of them: differences from a codebook (miVLAD)."""
+"""A linear classifier of bags encoded as differences from a codebook (miVLAD)."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from gmil.base import register
-from gmil.engine import kmeans, resolve
-from gmil.errors import BagValidationError
-from gmil.io.model_files.schema import Array, Count, Kind
-from gmil.methods.embeddings.embedded import EmbeddedClassifier
-from gmil.methods.embeddings.vectors import normalize_vectors, vlad_vectors
-from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.sampling import sample_rows
-
-if TYPE_CHECKING:
-    from gmil.bags import Bags
-    from gmil.engine.arrays import Floats, Instances, Integers
-    from gmil.methods.shared.tunable import Training
-
-
-class EncodedClassifier(EmbeddedClassifier):
-    """A linear support vector machine on how the instances of a bag differ from a codebook or from a mixture.
-
-    That is learnt from all training instances without their labels, once: the inner folds of ``tune`` share it.
-    """
-
-    sample_size: int | None
-    _size: ClassVar[str]
-    """The name of the parameter that says how large the codebook or the mixture is."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EmbeddedClassifier._parameter_constraints,
-        "sample_size": [AT_LEAST_ONE, None],
-        "max_iter": [AT_LEAST_ONE],
-    }
-
-    def _learn(self, training: Training) -> None:
-        instances = self._fit_space(training)
-        self._fit_codebook(self._sample(instances, training), training)
-        vectors = self._encode(instances, training.bags.offsets)
-        self._fit_linear(training, lambda _width, _known: vectors)
-
-    def _vectors(self, bags: Bags) -> Floats:
-        return self._encode(self._apply_space(bags.instances), bags.offsets)
-
-    @abstractmethod
-    def _fit_space(self, training: Training) -> Instances:
-        """Learn the space where instances are compared with the codebook, and return the training instances there."""
-
-    @abstractmethod
-    def _apply_space(self, X: Instances) -> Instances:
-        """Return instances in that space."""
-
-    @abstractmethod
-    def _fit_codebook(self, sample: Instances, training: Training) -> None:
-        """Learn the codebook or the mixture from instances."""
-
-    @abstractmethod
-    def _encode(self, instances: Instances, offsets: Integers) -> Floats:
-        """Return the normalised vectors of bags, (n_bags, n_columns)."""
-
-    def _sample(self, instances: Instances, training: Training) -> Instances:
-        """Return the instances that the codebook is learnt from; too few for what is asked are refused."""
-        rows = sample_rows(training.bags, training.labels, self.sample_size, "uniform", training.generator)
-        sample = instances if rows is None else instances[rows]
-        asked = getattr(self, self._size)
-        if asked > sample.shape[0]:
-            msg = (
-                f"{self._size}={asked} is above the number of instances to learn them from, {sample.shape[0]}. "
-                "Ask for fewer."
-            )
-            raise BagValidationError(msg)
-        return sample
+from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.transform.vectors import VLAD
 
 
 @register(method="mi-vlad")
-class VLADClassifier(EncodedClassifier):
-    """miVLAD: a linear SVM on VLAD, a bag embedding by residuals to a codebook (Wei, Wu & Zhou).
+class VLADClassifier(EmbeddedClassifier):
+    """Linear support vector machine on vectors of locally aggregated descriptors (miVLAD of Wei, Wu & Zhou).
 
     All training instances are clustered. A bag becomes the sum, for every cluster, of the differences between its
     instances of that cluster and the centre; the signed square roots of that are brought to length one.
@@ -116,6 +50,8 @@ class VLADClassifier(EncodedClassifier):
 
     Attributes
     ----------
+    transformer_ : VLAD
+        What makes the vectors.
     cluster_centers_ : array of shape (n_clusters, n_features)
         Centres of scaled features.
     coef_ : array of shape (n_columns, 1) or (n_columns, n_classes)
@@ -148,19 +84,14 @@ class VLADClassifier(EncodedClassifier):
     True
     """
 
-    _fitted_attributes: ClassVar[dict[str, Kind]] = {
-        "cluster_centers_": Array("K", "d"),
-        "n_iter_": Count(),
-    }
-
-    _size = "n_clusters"
-    _kept_parameters = ("occupancy",)
+    _transformer = VLAD
+    cluster_centers_ = OfTransformer()
+    n_iter_ = OfTransformer()
+    occupancy_ = OfTransformer()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EncodedClassifier._parameter_constraints,
-        "n_clusters": [AT_LEAST_ONE],
-        "occupancy": ["boolean"],
-        "n_init": [AT_LEAST_ONE],
+        **EmbeddedClassifier._parameter_constraints,
+        **VLAD._parameter_constraints,
     }
 
     def __init__(
@@ -191,25 +122,3 @@ class VLADClassifier(EncodedClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
         self.random_state = random_state
-
-    def _fit_space(self, training: Training) -> Instances:
-        return self._fit_scaled(training.bags)
-
-    def _apply_space(self, X: Instances) -> Instances:
-        return self._scaled(X)
-
-    def _fit_codebook(self, sample: Instances, training: Training) -> None:
-        found = kmeans(
-            sample,
-            self.n_clusters,
-            backend=training.backend,
-            generator=training.generator,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-        )
-        self.cluster_centers_, self.n_iter_ = found.centers, found.n_iter
-
-    def _encode(self, instances: Instances, offsets: Integers) -> Floats:
-        backend = resolve(self.backend, self.n_jobs)
-        centers = self.cluster_centers_
-        return normalize_vectors(vlad_vectors(instances, offsets, centers, backend, occupancy=self.occupancy_))

@@ -17,10 +17,10 @@ from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, f
 from gmil.methods.gaussian_process.gram import Kernel
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
-from gmil.methods.kernels.bag_kernels import median_gamma
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import BinaryClassifier
 from gmil.sampling import make_generator
+from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
     from gmil.engine import Backend

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.engine.reference import dense_rows
 from gmil.methods.shared.sparse_parts import dense
+from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _BLOCK_ROWS = 1024
 """Instances of either side that meet at once: 8 MiB of kernel values in double precision."""
-
-_WIDTH_ROWS = 1000
 
 
 class InstanceKernel(NamedTuple):
@@ -84,22 +82,6 @@ def own_kernels(X: Instances, offsets: Integers, kernel: InstanceKernel, backend
 def kernel_width(gamma: float | str, X: Instances, backend: Backend, generator: np.random.Generator) -> float:
     """Return a parameter ``gamma`` as a number; "median" takes it from training instances."""
     return median_gamma(X, backend, generator) if isinstance(gamma, str) else float(gamma)
-
-
-def median_gamma(X: Instances, backend: Backend, generator: np.random.Generator) -> float:
-    """Return one over the median squared distance between two instances; estimated on up to 1000 drawn instances.
-
-    Where no two differ it is one.
-    """
-    if X.shape[0] < 2:
-        return 1.0
-    rows = np.arange(X.shape[0])
-    if len(rows) > _WIDTH_ROWS:
-        rows = np.sort(generator.choice(len(rows), _WIDTH_ROWS, replace=False))
-    sample = dense_rows(X, rows)
-    squares = backend.sq_distances(sample, sample)[np.triu_indices(len(rows), k=1)]
-    apart = squares[squares > 0]
-    return 1 / float(np.median(apart)) if len(apart) else 1.0
 
 
 def _blocks(offsets: Integers) -> Iterator[tuple[slice, slice, Integers]]:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from gmil.engine.kmeans import kmeans
-from gmil.methods.embeddings.mixtures import fit_from_clusters
+from gmil.transform.vectors.mixtures import fit_from_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,13 +13,13 @@ from gmil.base import register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
-from gmil.methods.baselines.summaries import summarize
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
 from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
 from gmil.methods.shared.inner_folds import choose
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tunable import TunableClassifier
 from gmil.transform.space import fitted_space
+from gmil.transform.vectors.summaries import summarize
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
