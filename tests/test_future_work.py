@@ -290,7 +290,7 @@ def test_spectral_coordinates_of_a_landmark_are_those_of_the_eigenvectors():
 @pytest.mark.parametrize("clustering", ["spectral", "kernel"])
 def test_clusters_are_learnt_from_a_bounded_sample(small, clustering, monkeypatch):
     bags, y = small
-    monkeypatch.setattr("gmil.greedy.clustering.MOST_LANDMARKS", 30)
+    monkeypatch.setattr("gmil.greedy.settings.MOST_LANDMARKS", 30)
     model = GMIL(4, clustering=clustering, random_state=0).fit(bags, y)
     assert model.space_.embedding.landmarks.shape == (30, 3)
     assert model.positive_counts_.sum() + model.negative_counts_.sum() == bags.n_instances

@@ -8,7 +8,8 @@ import pytest
 import gmil
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
-from gmil.greedy.bag_tables import Clustering, measure_bags
+from gmil.greedy.bag_tables import measure_bags
+from gmil.greedy.clustering import Clustering
 from gmil.transform.scaling import summarize_columns
 from gmil.transform.space import fit_scaling
 

@@ -17,19 +17,13 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.greedy.clustering import Clustering
     from gmil.scale import LazyBags
     from gmil.transform.space import Space
 
 _CENTERS_AT_ONCE = 640
 _INSTANCES_AT_ONCE = 3072
 """With so many, the distances of a block stay in the cache, and products are as fast as they get."""
-
-
-class Clustering(NamedTuple):
-    """Centres, and the space in which they lie."""
-
-    space: Space
-    centers: Floats  # (n_clusters, n_features)
 
 
 class BagTables(NamedTuple):
@@ -96,7 +90,7 @@ class _Group(NamedTuple):
 
 def _grouped(clusterings: Sequence[Clustering]) -> list[_Group]:
     groups: list[_Group] = []
-    for number, (space, centers) in enumerate(clusterings):
+    for number, (space, centers, _) in enumerate(clusterings):
         group = next((group for group in groups if group.space.is_same(space)), None)
         if group is None:
             group = _Group(space, [], [])

@@ -6,7 +6,6 @@ where scaling does not depend on the fold all folds share one Gram matrix. The r
 
 from __future__ import annotations
 
-import copy
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -19,8 +18,9 @@ import scipy.sparse as sp
 from gmil.bags.parts import blocks_of_bags
 from gmil.compat import validate_parameter_constraints
 from gmil.engine import closeness, column_sizes, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
-from gmil.greedy.clustering import seeding_of
+from gmil.greedy.clustering import cluster_instances, seeding_of, space_of
 from gmil.greedy.device import can_cluster_on_device, resident_bags
+from gmil.greedy.settings import CodebookSize, codebook_size
 from gmil.greedy.soft_counts import bag_votes, choose_bandwidth
 from gmil.greedy.streaming import Request, cluster_lazily, what_needs_memory
 from gmil.greedy.sweep import FoldClusters, Sweep, sum_spreads, sweep_decisions
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.fold_work import FoldWork, Receiver
     from gmil.greedy.gmil import GMIL
-    from gmil.greedy.settings import CodebookSize
 
 _BEHIND_THE_CLUSTERS = (
     "n_positive",
@@ -120,9 +119,7 @@ class _Batch:
         asked = parameters.n_clusters, parameters.n_positive, parameters.n_negative
         key = (*asked, parameters.sample_size, parameters.clustering, parameters.pos_label, init)
         if key not in self._sizes:
-            others = {name: getattr(parameters, name) for name in ("sample_size", "clustering", "init")}
-            model = self.new(*asked, **others)
-            self._sizes[key] = self._sizes_under(model, self.positive(parameters))
+            self._sizes[key] = self._sizes_under(parameters, self.positive(parameters))
         return self._sizes[key]
 
     @cached_property
@@ -131,11 +128,13 @@ class _Batch:
         n_instances: list[int] = (self.training @ self.bags.sizes).tolist()
         return n_instances
 
-    def _sizes_under(self, model: GMIL, positive: Booleans) -> list[CodebookSize]:
-        if "auto" not in {model.n_clusters, model.n_positive, model.n_negative}:  # the smallest fold must have room
-            return [model._codebook_size(min(self._training_sizes), self.bags.n_features, positive)] * len(self.jobs)
+    def _sizes_under(self, parameters: Any, positive: Booleans) -> list[CodebookSize]:
+        n_features = self.bags.n_features
+        if "auto" not in {parameters.n_clusters, parameters.n_positive, parameters.n_negative}:
+            # The smallest fold must have room.
+            return [codebook_size(parameters, min(self._training_sizes), n_features, positive)] * len(self.jobs)
         return [
-            model._codebook_size(n, self.bags.n_features, positive[inside])
+            codebook_size(parameters, n, n_features, positive[inside])
             for n, inside in zip(self._training_sizes, self.training, strict=True)
         ]
 
@@ -188,23 +187,24 @@ class _Batch:
         places = [(group, job) for group in groups for job in group.jobs]
         parameters = [self.parameters[group.settings[0]] for group, _ in places]
         requests = [
-            Request(self.new(**vars(own)), self.training[job], make_generator(self.jobs[job].seed))
+            Request(own, self.training[job], make_generator(self.jobs[job].seed))
             for own, (_, job) in zip(parameters, places, strict=True)
         ]
         positive = [self.positive(own) for own in parameters]
-        tables = iter(cluster_lazily(requests, self.bags, self.labels, positive, n_jobs=self._threads(parameters[0])))
+        found = cluster_lazily(requests, self.bags, self.labels, positive, n_jobs=self._threads(parameters[0]))
+        tables = iter([table for _, table in found])
         return [
             FoldClusters.of_tables([next(tables) for _ in group.jobs], self.training[group.jobs]) for group in groups
         ]
 
     def cluster(self, group: _Group) -> FoldClusters:
         """Cluster the jobs of a group."""
-        model = self.new(**vars(self.parameters[group.settings[0]]))
-        if self._uses_gram(model):
-            return self._cluster_from_gram(model, group)
-        one_thread = resolve(model.backend, 1)
-        with ThreadPoolExecutor(resolve("auto", self._threads(model)).n_threads) as pool:
-            found = list(pool.map(lambda job: self._cluster_one(model, job, one_thread), group.jobs))
+        parameters = self.parameters[group.settings[0]]
+        if self._uses_gram(parameters):
+            return self._cluster_from_gram(parameters, group)
+        one_thread = resolve(parameters.backend, 1)
+        with ThreadPoolExecutor(resolve("auto", self._threads(parameters)).n_threads) as pool:
+            found = list(pool.map(lambda job: self._cluster_one(parameters, job, one_thread), group.jobs))
         return FoldClusters.stacked(found)
 
     def _threads(self, model: Any) -> int | None:
@@ -245,7 +245,7 @@ class _Batch:
         X, starts = self.bags.instances, self.bags.offsets[:-1]
         return np.minimum.reduceat(X.min(axis=1), starts), np.maximum.reduceat(X.max(axis=1), starts)
 
-    def _cluster_from_gram(self, model: GMIL, group: _Group) -> FoldClusters:
+    def _cluster_from_gram(self, model: Any, group: _Group) -> FoldClusters:
         backend = resolve(model.backend, self._threads(model))
         instances, gram = self._gram(model.scale, backend)
         members = self.members[group.jobs]
@@ -297,33 +297,31 @@ class _Batch:
             inside = instances[self.bags.offsets[bag] : self.bags.offsets[bag + 1]]
             minima[place] = sq_differences(inside, centers[job, cluster], sizes).min()
 
-    def _cluster_one(self, model: GMIL, job: int, backend: Backend) -> FoldClusters:
+    def _cluster_one(self, parameters: Any, job: int, backend: Backend) -> FoldClusters:
         """Cluster one job directly on features; return what `FoldClusters` holds of it."""
-        generator = make_generator(self.jobs[job].seed)
-        training = self.training[job]
-        fold = copy.copy(model)  # a clone would check every parameter again
-        bags = self.bags[training]
-        instances = fold._fit_space(bags.instances, generator)
-        size = fold._codebook_size(bags.n_instances, bags.n_features, self.positive(model)[training])
-        instances = fold._fit_centers(instances, bags, self.labels[training], size, backend, generator)
-        histograms = np.empty((len(self.bags), size.n_clusters), dtype=np.int64)
-        minima = np.empty((len(self.bags), size.n_clusters))
-        spread = np.zeros(size.n_clusters)
+        generator, training = make_generator(self.jobs[job].seed), self.training[job]
+        bags, labels = self.bags[training], self.labels[training]
+        space, instances = space_of(bags.instances, parameters, generator)
+        n_clusters = self.sizes(parameters)[job].n_clusters
+        found, instances = cluster_instances(instances, space, bags, labels, n_clusters, parameters, backend, generator)
+        histograms = np.empty((len(self.bags), n_clusters), dtype=np.int64)
+        minima = np.empty((len(self.bags), n_clusters))
+        spread = np.zeros(n_clusters)
         votes, bandwidth = None, 0.0
-        if model.density == "gaussian":
+        if parameters.density == "gaussian":
             votes = np.empty_like(minima)
-            bandwidth = choose_bandwidth(np.sqrt(backend.assign(instances, fold.cluster_centers_)[1]))
+            bandwidth = choose_bandwidth(np.sqrt(backend.assign(instances, found.centers)[1]))
         for block in blocks_of_bags(self.bags.offsets):
             some = self.bags[block]
-            to_centers = distances(fold.space_.apply(some.instances), fold.cluster_centers_, backend)
+            to_centers = distances(found.space.apply(some.instances), found.centers, backend)
             nearest = to_centers.argmin(axis=1).astype(np.int32)
-            histograms[block] = backend.bag_histograms(nearest, some.offsets, size.n_clusters)
+            histograms[block] = backend.bag_histograms(nearest, some.offsets, n_clusters)
             minima[block] = np.square(backend.bag_min(to_centers, some.offsets), dtype=np.float64)
             if votes is not None:
-                votes[block] = bag_votes(to_centers, some.offsets, bandwidth, model.counting, backend)
+                votes[block] = bag_votes(to_centers, some.offsets, bandwidth, parameters.counting, backend)
             inside = np.repeat(training[block], some.sizes)
             squares = np.square(to_centers[np.arange(len(nearest)), nearest][inside], dtype=np.float64)
-            spread += np.bincount(nearest[inside], weights=squares, minlength=size.n_clusters)
+            spread += np.bincount(nearest[inside], weights=squares, minlength=n_clusters)
         return FoldClusters(histograms, minima, spread, votes)
 
 

@@ -10,9 +10,9 @@ from gmil.engine import kmeans
 from gmil.engine.kmeans import SEEDINGS, Seeding
 from gmil.engine.weighted_kmeans import weighted_kmeans
 from gmil.greedy import codebook
+from gmil.greedy.settings import n_clustered
 from gmil.sampling import sample_rows
 from gmil.transform.embedding import (
-    MOST_LANDMARKS,
     Embedding,
     as_landmarks,
     gaussian_gram,
@@ -20,6 +20,7 @@ from gmil.transform.embedding import (
     kernel_embedding,
     spectral_embedding,
 )
+from gmil.transform.space import Space, fit_space
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -30,19 +31,21 @@ if TYPE_CHECKING:
 CLUSTERINGS = ("k-means", "spectral", "kernel")
 INSTANCE_WEIGHTS = ("instances", "bags")
 
+Embedded = tuple[Embedding, "Floats", int]
+"""An embedding, the centres in it, and the number of iterations."""
 
-class Centers(NamedTuple):
-    """Centres, and the map into the space where they lie, if that is not the space of the instances."""
 
+class Clustering(NamedTuple):
+    """Centres, and the space in which they lie."""
+
+    space: Space
     centers: Floats  # (n_clusters, n_features or n_dimensions)
-    n_iter: int
-    embedding: Embedding | None = None
+    n_iter: int = 0
 
 
-def n_clustered(n_instances: int, sample_size: int | None, clustering: str) -> int:
-    """Return how many of the training instances are clustered."""
-    most = min(n_instances, sample_size or n_instances)
-    return most if clustering == "k-means" else min(most, MOST_LANDMARKS)
+def space_of(X: Instances, parameters: Any, generator: np.random.Generator) -> tuple[Space, Instances]:
+    """Fit the space that the parameters ask for; return it and the instances in it."""
+    return fit_space(X, parameters.scale, parameters.n_components, generator, parameters.metric)
 
 
 def rows_to_cluster(
@@ -61,43 +64,67 @@ def weights_in_clusters(bags: Bags | LazyBags, rows: Integers | None, parameters
     return None if parameters.instance_weight == "instances" else _bag_weights(bags, rows)
 
 
-def find_centers(
+def cluster_sample(
     sample: Instances,
+    space: Space,
     n_clusters: int,
     parameters: Any,
     *,
     weights: Floats | None,
-    init: Floats | None,
     backend: Backend,
     generator: np.random.Generator,
-) -> Centers:
+) -> Clustering:
     """Cluster training instances, or a sample of them.
 
     Parameters
     ----------
     sample : (n_clustered, n_features)
-        The instances that `rows_to_cluster` chose, in the space where they are clustered.
+        The instances that `rows_to_cluster` chose, in the space.
+    space : Space
     n_clusters : int
     parameters : GMIL
         Its parameters ``clustering``, ``centers``, ``init``, ``n_init`` and ``max_iter`` are read.
     weights : (n_clustered,), optional
         From `weights_in_clusters`.
-    init : (n_clusters, n_features), optional
-        Centres to start from, in the same space.
     backend : Backend
     generator : numpy.random.Generator
     """
+    init = None if isinstance(parameters.init, str) else space.apply(np.asarray(parameters.init, dtype=sample.dtype))
     how = (parameters.n_init, parameters.max_iter, seeding_of(parameters))
     cluster = _Clusterer(n_clusters, weights, *how, backend, generator)
+    medoids = parameters.centers == "medoid"
     if parameters.clustering == "k-means":
         found = cluster(sample, init)
-        centers = found.centers
-        if parameters.centers == "medoid":
-            centers = codebook.medoids(sample, centers, backend)
-        return Centers(centers, found.n_iter)
+        centers = codebook.medoids(sample, found.centers, backend) if medoids else found.centers
+        return Clustering(space, centers, found.n_iter)
     find = _spectral_centers if parameters.clustering == "spectral" else _kernel_centers
-    found_there = find(as_landmarks(sample), init, cluster, medoids=parameters.centers == "medoid")
-    return found_there._replace(centers=found_there.centers.astype(sample.dtype))
+    embedding, centers, n_iter = find(as_landmarks(sample), init, cluster, medoids=medoids)
+    return Clustering(space._replace(embedding=embedding), centers.astype(sample.dtype), n_iter)
+
+
+def cluster_instances(
+    instances: Instances,
+    space: Space,
+    bags: Bags,
+    labels: Integers,
+    n_clusters: int,
+    parameters: Any,
+    backend: Backend,
+    generator: np.random.Generator,
+) -> tuple[Clustering, Instances]:
+    """Cluster the instances of bags, which are in a space already; return them where the centres lie, too."""
+    rows = rows_to_cluster(bags, labels, parameters, generator)
+    found = cluster_sample(
+        instances if rows is None else instances[rows],
+        space,
+        n_clusters,
+        parameters,
+        weights=weights_in_clusters(bags, rows, parameters),
+        backend=backend,
+        generator=generator,
+    )
+    embedding = found.space.embedding
+    return found, instances if embedding is None else embedding.apply(instances)
 
 
 def seeding_of(parameters: Any) -> Seeding:
@@ -137,22 +164,22 @@ class _Clusterer(NamedTuple):
         return weighted_kmeans(points, self.weights, self.n_clusters, **how)
 
 
-def _spectral_centers(landmarks: Floats, init: Floats | None, cluster: _Clusterer, *, medoids: bool) -> Centers:
+def _spectral_centers(landmarks: Floats, init: Floats | None, cluster: _Clusterer, *, medoids: bool) -> Embedded:
     embedding = spectral_embedding(landmarks, cluster.n_clusters)
     points = embedding.apply(landmarks)
     found = cluster(points, _start_at(landmarks, init, points, cluster.backend))
     centers = codebook.medoids(points, found.centers, cluster.backend) if medoids else found.centers
-    return Centers(centers, found.n_iter, embedding)
+    return embedding, centers, found.n_iter
 
 
-def _kernel_centers(landmarks: Floats, init: Floats | None, cluster: _Clusterer, *, medoids: bool) -> Centers:
+def _kernel_centers(landmarks: Floats, init: Floats | None, cluster: _Clusterer, *, medoids: bool) -> Embedded:
     gram, width = gaussian_gram(landmarks)
     points = gram_coordinates(gram)
     found = cluster(points, _start_at(landmarks, init, points, cluster.backend))
     to_centers = cluster.backend.sq_distances(points, found.centers)
     members = _member_weights(found.labels, cluster.weights, to_centers.argmin(axis=0), only_nearest=medoids)
     embedding, centers = kernel_embedding(landmarks, gram, width, members)
-    return Centers(centers, found.n_iter, embedding)
+    return embedding, centers, found.n_iter
 
 
 def _start_at(landmarks: Floats, init: Floats | None, points: Floats, backend: Backend) -> Floats | None:

@@ -23,6 +23,10 @@ OVERLAPS = ("allow", "exclude", "exclude-positive")
 NEGATIVE_RANKS = ("frequency", "ratio")
 
 
+PARAMETERS = ("epsilon", "counting", "weighting", "overlap", "negative_rank")
+"""Parameters of `gmil.GMIL` that `build_codebook` takes under the same names."""
+
+
 class Codebook(NamedTuple):
     """What the histograms of positive and negative bags say about every bin."""
 

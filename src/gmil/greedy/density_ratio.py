@@ -12,7 +12,7 @@ from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
-from gmil.greedy.voted import CodebookClassifier
+from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.sampling import make_generator

@@ -1,4 +1,4 @@
-"""GMIL, exactly as the paper describes it: what users set and read. Its steps are in ``steps``."""
+"""GMIL, exactly as the paper describes it: its parameters, and how it is fitted."""
 
 from __future__ import annotations
 
@@ -6,27 +6,33 @@ from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
+
 from gmil.base import register
 from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import BACKENDS, resolve
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
-from gmil.greedy.clustering import CLUSTERINGS, INSTANCE_WEIGHTS
-from gmil.greedy.settings import paper_setting
-from gmil.greedy.soft_counts import DENSITIES
-from gmil.greedy.steps import FittingSteps
+from gmil.greedy.clustering import CLUSTERINGS, INSTANCE_WEIGHTS, cluster_instances, space_of
+from gmil.greedy.codebook_classifier import CodebookClassifier
+from gmil.greedy.settings import CodebookSize, codebook_size, paper_setting
+from gmil.greedy.soft_counts import DENSITIES, choose_bandwidth, soft_votes
+from gmil.greedy.streaming import Request, cluster_lazily
+from gmil.io.model_files.schema import Array, Count, Kind, Number, OrNone
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import METRICS
 
 if TYPE_CHECKING:
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.fold_work import FoldWork, Worker
 
 
 @register(method="gmil")
-class GMIL(FittingSteps):
+class GMIL(CodebookClassifier):
     """Greedy multiple instance learning: codebook by density ratio, nearest-neighbour voting (Chen & Corso).
 
     All training instances are clustered. Every cluster is a bin; bins that positive bags fill and negative bags
@@ -166,6 +172,13 @@ class GMIL(FittingSteps):
 
     _reads_blocks = True
     _kept_parameters = ("distance", "rule")
+    _fitted_attributes: ClassVar[dict[str, Kind]] = {
+        "positive_counts_": Array("K", at_least=0, by_class=True),
+        "negative_counts_": Array("K", at_least=0, by_class=True),
+        "bin_scores_": Array("K", infinite=True, by_class=True),
+        "bandwidth_": OrNone(Number(at_least=0)),
+        "n_iter_": Count(),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_positive": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -300,16 +313,70 @@ class GMIL(FittingSteps):
             return self._fit_lazily(X, y)
         bags, labels = self._check_training(X, y)
         positive = self._positive_bags(labels)
-        generator = make_generator(self.random_state)
-        backend = resolve(self.backend, self.n_jobs)
-        instances = self._fit_space(bags.instances, generator)
-        size = self._codebook_size(bags.n_instances, bags.n_features, positive)
-        instances = self._fit_centers(instances, bags, labels, size, backend, generator)
-        nearest, sq_nearest = backend.assign(instances, self.cluster_centers_)
+        generator, backend = make_generator(self.random_state), resolve(self.backend, self.n_jobs)
+        space, instances = space_of(bags.instances, self, generator)
+        size = codebook_size(self, bags.n_instances, bags.n_features, positive)
+        found, instances = cluster_instances(instances, space, bags, labels, size.n_clusters, self, backend, generator)
+        self.space_, self.cluster_centers_, self.n_iter_ = found
+        nearest, sq_nearest = backend.assign(instances, found.centers)
         histograms = backend.bag_histograms(nearest, bags.offsets, size.n_clusters)
-        self._fit_codebook(histograms, self._soft_votes(instances, bags.offsets, sq_nearest, backend), positive, size)
+        self._keep_codebook(histograms, self._soft_votes(instances, bags.offsets, sq_nearest, backend), positive, size)
         to_used = self._distances(instances, backend)
-        self._fit_threshold(to_used, bags.offsets, positive, nearest, sq_nearest, backend)
+        if self._needs_threshold():
+            voter = self._voter()
+            distances = voter.positive_distances(to_used, bags.offsets, backend)
+            self._keep_thresholds(distances, positive, voter.spreads(nearest, sq_nearest))
         decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
         self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
         return self
+
+    def _fit_lazily(self, X: LazyBags, y: Any) -> Self:
+        """Do the same from tables of one row a bag: what its instances add to every bin, and its distances."""
+        bags, labels = self._check_lazy_training(X, y)
+        positive = self._positive_bags(labels)
+        request = Request(self, np.ones(len(bags), dtype=bool), make_generator(self.random_state))
+        ((found, tables),) = cluster_lazily([request], bags, labels, [positive], n_jobs=self.n_jobs)
+        self.space_, self.cluster_centers_, self.n_iter_ = found
+        self.bandwidth_: float | None = None
+        size = codebook_size(self, bags.n_instances, bags.n_features, positive)
+        self._keep_codebook(tables.histograms, None, positive, size)
+        minima = tables.sq_minima[:, self._voter().used_bins]
+        if self._needs_threshold():
+            spreads = [tables.spread(bins) for bins in self._voter().positive_bins]
+            distances = self._measure_lazily(bags, voting.Voter.positive_distances, minima)
+            self._keep_thresholds(distances, positive, spreads)
+        decisions = self._measure_lazily(bags, voting.Voter.bag_decisions, minima)
+        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
+        return self
+
+    def _soft_votes(
+        self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend
+    ) -> Floats | None:
+        """Return what every bag adds to a smooth density at every centre; None where it is a histogram."""
+        self.bandwidth_ = None
+        if self.density == "histogram":
+            return None
+        self.bandwidth_ = choose_bandwidth(np.sqrt(sq_nearest))
+        return soft_votes(instances, offsets, self.cluster_centers_, self.bandwidth_, self.counting, backend)
+
+    def _keep_codebook(
+        self, histograms: Integers, votes: Floats | None, positive: Booleans, size: CodebookSize
+    ) -> None:
+        how = {name: getattr(self, name) for name in codebook.PARAMETERS}
+        book = codebook.build_codebook(
+            histograms, positive, n_positive=size.n_positive, n_negative=size.n_negative, votes=votes, **how
+        )
+        # Two classes are one problem, and its axis is left out of what users see.
+        problems = 0 if positive.shape[1] == 1 else slice(None)
+        for name, by_problem in book._asdict().items():
+            setattr(self, f"{name}_", by_problem[problems])
+
+    def _needs_threshold(self) -> bool:
+        self.threshold_: Any = None
+        return not self.negative_bins_.shape[-1]
+
+    def _keep_thresholds(self, distances: Floats, positive: Booleans, spreads: list[float]) -> None:
+        """Set tau from the distances between training bags and C+, (n_bags, n_problems)."""
+        problems = zip(distances.T, positive.T, spreads, strict=True)
+        thresholds = [voting.choose_threshold(self.threshold, *problem) for problem in problems]
+        self.threshold_ = thresholds[0] if len(thresholds) == 1 else np.array(thresholds)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.errors import BagValidationError
+from gmil.transform.embedding import MOST_LANDMARKS
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans
@@ -39,6 +40,21 @@ def paper_setting(name: str) -> dict[str, Any]:
         msg = f"The paper has no experiment {name!r}; it has {', '.join(_PAPER)}."
         raise ValueError(msg)
     return {**_IN_ALL, **_PAPER[name]}
+
+
+def codebook_size(parameters: Any, n_instances: int, n_features: int, positive: Booleans) -> CodebookSize:
+    """Return K, p and q under the parameters of `gmil.GMIL`; ``n_instances`` train it."""
+    asked, n_positive, n_negative = parameters.n_clusters, parameters.n_positive, parameters.n_negative
+    if not isinstance(parameters.init, str):
+        asked = check_initial_centers(parameters.init, asked, n_features)
+    clustered = n_clustered(n_instances, parameters.sample_size, parameters.clustering)
+    return choose_codebook_size(asked, n_positive, n_negative, n_instances, clustered, positive)
+
+
+def n_clustered(n_instances: int, sample_size: int | None, clustering: str) -> int:
+    """Return how many of the training instances are clustered."""
+    most = min(n_instances, sample_size or n_instances)
+    return most if clustering == "k-means" else min(most, MOST_LANDMARKS)
 
 
 def choose_codebook_size(

@@ -110,11 +110,7 @@ def _decide_group(
         positive,
         n_positive=max(setting.size.n_positive for setting in group),
         n_negative=max(setting.size.n_negative for setting in group),
-        epsilon=parameters.epsilon,
-        counting=parameters.counting,
-        weighting=parameters.weighting,
-        overlap=parameters.overlap,
-        negative_rank=parameters.negative_rank,
+        **{name: getattr(parameters, name) for name in codebook.PARAMETERS},
         training=training,
         votes=clusters.votes,
     )

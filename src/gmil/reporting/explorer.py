@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.errors import GmilError
-from gmil.greedy.voted import CodebookClassifier
+from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.reporting.summary import BagView, Explorer
 from gmil.weighted import WeightedGMIL
 

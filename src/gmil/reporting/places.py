@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
-from gmil.greedy.voted import CodebookClassifier
+from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.reporting.summary import InstanceMap
 from gmil.transform.space import fit_scaling
 from gmil.weighted import WeightedGMIL

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @register(method="bag-statistics")
 class BagStatistics(VectorClassifier):
-    """Any classifier on statistics of the features over the bag: minimum, mean, maximum, deviation.
+    """Any classifier on a bag embedding of simple statistics: minimum, mean, maximum, deviation of every feature.
 
     It knows nothing of witnesses, and where it is level with methods that do, the data do not need them.
 

@@ -11,7 +11,7 @@ from gmil.transform.vectors import FisherVector
 
 @register(method="mi-fv")
 class FisherVectorClassifier(EmbeddedClassifier):
-    """Linear support vector machine on Fisher vectors of bags (miFV of Wei, Wu & Zhou).
+    """miFV: a linear SVM on Fisher vectors, a bag embedding by a Gaussian mixture (Wei, Wu & Zhou).
 
     A mixture of Gaussians is fitted to all training instances, on their principal components. A bag becomes the
     gradient of the likelihood of its instances with respect to means and deviations; the signed square roots of that

@@ -11,7 +11,7 @@ from gmil.transform.vectors import VLAD
 
 @register(method="mi-vlad")
 class VLADClassifier(EmbeddedClassifier):
-    """Linear support vector machine on vectors of locally aggregated descriptors (miVLAD of Wei, Wu & Zhou).
+    """miVLAD: a linear SVM on VLAD, a bag embedding by residuals to a codebook (Wei, Wu & Zhou).
 
     All training instances are clustered. A bag becomes the sum, for every cluster, of the differences between its
     instances of that cluster and the centre; the signed square roots of that are brought to length one.

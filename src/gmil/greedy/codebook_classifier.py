@@ -13,7 +13,8 @@ from gmil.base import BagClassifier
 from gmil.engine import distances, resolve
 from gmil.errors import BagValidationError
 from gmil.greedy import voting
-from gmil.greedy.bag_tables import Clustering, measure_bags
+from gmil.greedy.bag_tables import measure_bags
+from gmil.greedy.clustering import Clustering
 from gmil.greedy.explanation import Explanation, explain_problem
 from gmil.io.model_files.schema import Array, Either, Kind, Number, OrNone
 from gmil.scale import LazyBags
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 
 class CodebookClassifier(SpaceMixin, BagClassifier):
@@ -52,7 +53,7 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
     def _decide(self, X: Any) -> Floats:
         """Return dist(B, C-) - dist(B, C+), or tau - dist(B, C+): above zero for positive bags."""
         if isinstance(X, LazyBags):
-            return self._judge_lazily(self._check_lazy_new(X), voting.Voter.bag_decisions)
+            return self._measure_lazily(self._check_lazy_new(X), voting.Voter.bag_decisions)
         bags = self._check_new(X)
         backend = resolve(self.backend, self.n_jobs)
         return self._voter().bag_decisions(self._new_distances(bags, backend), bags.offsets, backend)
@@ -126,6 +127,13 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
             bags=bags,
         )
 
+    def _positive_bags(self, labels: Integers) -> Booleans:
+        """Return which bags are positive, (n_bags, 1), or for every class, (n_bags, n_classes)."""
+        n_classes = len(self.classes_)
+        if n_classes > 2:
+            return np.asarray(labels[:, None] == np.arange(n_classes))
+        return self._is_positive(labels)[:, None]
+
     def _class_number(self, label: Any) -> int:
         found = np.flatnonzero(self.classes_ == label)
         if len(found) == 0:
@@ -150,13 +158,13 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
         """Return distances between instances and the bins in use, (n_instances, n_used)."""
         return distances(instances, self.cluster_centers_[self._voter().used_bins], backend)
 
-    def _judge_lazily(
+    def _measure_lazily(
         self,
         bags: LazyBags,
-        judge: Callable[[voting.Voter, Floats, Integers, Backend], Floats],
+        measure: Callable[[voting.Voter, Floats, Integers, Backend], Floats],
         sq_minima: Floats | None = None,
     ) -> Floats:
-        """Return what ``judge`` says about every bag.
+        """Return what a method of the voter finds for every bag.
 
         Where the nearest instance decides, one row a bag is all that has to be known: its least squared distances to
         the bins in use, ``sq_minima``, which are measured where they are not given. Otherwise whole bags are read.
@@ -166,5 +174,5 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
             if sq_minima is None:
                 used = Clustering(self.space_, self.cluster_centers_[voter.used_bins])
                 sq_minima = measure_bags(bags, [used], backend)[0].sq_minima
-            return judge(voter, np.sqrt(sq_minima), np.arange(len(bags) + 1), backend)
-        return bags.by_blocks(lambda some: judge(voter, self._new_distances(some, backend), some.offsets, backend))
+            return measure(voter, np.sqrt(sq_minima), np.arange(len(bags) + 1), backend)
+        return bags.by_blocks(lambda some: measure(voter, self._new_distances(some, backend), some.offsets, backend))
