@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import is_classifier
 from tests.torch_devices import TORCH_BACKENDS
 
 import gmil
@@ -21,7 +22,8 @@ from gmil.errors import BackendUnavailableError, BagValidationError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
 
-WITH_BACKEND = [kind for _, kind in gmil.all_estimators() if "backend" in kind().get_params(deep=False)]
+CLASSIFIERS = [kind for _, kind in gmil.all_estimators() if is_classifier(kind())]
+WITH_BACKEND = [kind for kind in CLASSIFIERS if "backend" in kind().get_params(deep=False)]
 
 
 @pytest.fixture(params=TORCH_BACKENDS)

@@ -34,9 +34,9 @@ class LazyBags:
     """Out-of-core bags: instances stay in files, on a Dask cluster or on a GPU.
 
     `gmil.scan` makes them from a Parquet file, a folder of them, or a folder with one file a bag;
-    `LazyBags.from_array` from a memory-mapped array. They are indexed like `Bags`, and `GMIL`, `GMILCV`, `WeightedGMIL`
-    and `gmil.cross_validate` take them in place of `Bags`. What these compute is read in blocks of a few megabytes, in
-    several threads; a bag larger than a block is read in pieces.
+    `LazyBags.from_array` from a memory-mapped array. They are indexed like `Bags`. `GMIL`, `GMILCV`, `WeightedGMIL`,
+    transformers to vectors such as `VLAD`, and `gmil.cross_validate` take them in place of `Bags`. What these compute
+    is read in blocks of a few megabytes, in several threads; a bag larger than a block is read in pieces.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Space(NamedTuple):
             projected = taken @ self.pca_components.T - self.pca_mean @ self.pca_components.T
             taken = projected if is_tensor(X) else np.asarray(projected, dtype=X.dtype)
         if self.whitening is not None:
-            taken = _dense(taken) @ self.whitening
+            taken = dense(taken) @ self.whitening
             taken = taken if is_tensor(X) else np.asarray(taken, dtype=X.dtype)
         return taken if self.embedding is None else self.embedding.apply(taken)
 
@@ -131,7 +131,8 @@ def _unit_length(X: Any, *, in_place: bool) -> Any:
     return np.divide(X, lengths[:, None], out=X if in_place else None)
 
 
-def _dense(X: Any) -> Any:
+def dense(X: Any) -> Floats:
+    """Return instances as a dense array."""
     return X.toarray() if sp.issparse(X) else X
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from gmil.engine import resolve
-from gmil.io.model_files.damage import DamageError
 from gmil.io.model_files.fitted import check_model
-from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain
+from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape
 from gmil.methods.shared.inner_folds import choose
 from gmil.methods.shared.multiclass import MulticlassClassifier
 from gmil.methods.shared.tunable import TunableClassifier
 from gmil.transform.space import fitted_space
+from gmil.transform.vectors import BagVectorizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.methods.shared.tunable import Training
     from gmil.methods.shared.tuning import KernelSetting
-    from gmil.transform.vectors import BagVectorizer
 
 _MAX_ITER = 100_000
 
@@ -121,12 +120,9 @@ class EmbeddedClassifier(VectorClassifier, TunableClassifier):
 
     def _complete(self) -> None:
         super()._complete()
-        if not hasattr(self, "transformer_"):
-            return
-        n_columns, weights = len(self.transformer_.get_feature_names_out()), getattr(self, "coef_", np.empty(0))
-        if np.shape(weights)[:1] != (n_columns,):
-            msg = f"coef_ of {type(self).__name__} must have a row for each of the {n_columns} columns of its vectors"
-            raise DamageError(msg)
+        if isinstance(getattr(self, "transformer_", None), BagVectorizer):
+            n_columns, weights = len(self.transformer_.get_feature_names_out()), getattr(self, "coef_", np.empty(0))
+            check_shape(np.shape(weights)[:1], (n_columns,), f"the first axis of coef_ of {type(self).__name__}", {})
 
     def _machine(self, price: float, seed: int) -> Any:
         return LinearSVC(C=price, max_iter=_MAX_ITER, random_state=seed)

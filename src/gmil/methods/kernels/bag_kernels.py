@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.methods.shared.sparse_parts import dense
+from gmil.transform.space import dense
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:

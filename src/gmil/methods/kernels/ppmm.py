@@ -24,14 +24,13 @@ from gmil.methods.kernels.ppmm_kernels import (
     powered,
 )
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
-from gmil.methods.shared.sparse_parts import dense
 from gmil.methods.shared.tuned import TunedClassifier
 from gmil.methods.shared.tuning import COSTS
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
-from gmil.transform.space import fit_scaling
+from gmil.transform.space import dense, fit_scaling
 
 if TYPE_CHECKING:
     from gmil.engine import Backend

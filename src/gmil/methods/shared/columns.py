@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.methods.shared.sparse_parts import dense
 from gmil.transform.scaling import rounding_of
+from gmil.transform.space import dense
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers

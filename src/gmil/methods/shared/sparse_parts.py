@@ -1,18 +1,10 @@
-"""Instances as plain arrays: dense where a method needs it, and in parts where a model keeps and saves them."""
+"""Instances as plain arrays, in parts where a model keeps and saves them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy.sparse as sp
-
-if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats
-
-
-def dense(X: Any) -> Floats:
-    """Return instances as a dense array."""
-    return X.toarray() if sp.issparse(X) else X
 
 
 def to_parts(X: Any) -> Any:

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,7 +24,7 @@ from gmil.io.model_files.schema import Array, Count, Kind
 from gmil.sampling import make_generator, sample_rows
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS, is_fitted_on_columns, summarize_columns
-from gmil.transform.space import SpaceMixin, fit_scaling
+from gmil.transform.space import SpaceMixin, dense, fit_scaling
 from gmil.validation import check_bags, check_lazy_bags
 
 if TYPE_CHECKING:
@@ -240,11 +239,6 @@ class CentersVectorizer(CodebookVectorizer):
 
 
 # -------------------------------------------------------------------------------- tables
-
-
-def dense(X: Any) -> Floats:
-    """Return instances as a dense array."""
-    return X.toarray() if sp.issparse(X) else X
 
 
 def blocks_of_rows(X: Any, offsets: Integers, n_columns: int) -> Iterator[tuple[Any, Integers]]:

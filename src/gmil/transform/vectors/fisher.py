@@ -13,11 +13,10 @@ from gmil.base import register
 from gmil.compat import Interval, StrOptions
 from gmil.engine import kmeans
 from gmil.io.model_files.schema import Array, Count, Kind
-from gmil.transform.space import fit_scaling, fitted_space, with_components
+from gmil.transform.space import dense, fit_scaling, fitted_space, with_components
 from gmil.transform.vectors.base import (
     AT_LEAST_ONE,
     CodebookVectorizer,
-    dense,
     dense_blocks,
     join_means,
     with_sizes,

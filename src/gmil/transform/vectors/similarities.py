@@ -11,7 +11,8 @@ from gmil.base import register
 from gmil.compat import Interval, StrOptions
 from gmil.io.model_files.schema import Kind, Number, Rows
 from gmil.scale import LazyBags
-from gmil.transform.vectors.base import AT_LEAST_ONE, BagVectorizer, dense
+from gmil.transform.space import dense
+from gmil.transform.vectors.base import AT_LEAST_ONE, BagVectorizer
 from gmil.transform.widths import median_gamma, rows_for_width
 
 if TYPE_CHECKING:
