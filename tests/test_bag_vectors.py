@@ -353,6 +353,14 @@ def test_weights_that_do_not_fit_the_vectors_are_refused(gaussian_bags, tmp_path
         gmil.load(tmp_path / "model.gmil")
 
 
+def test_the_transformer_of_another_classifier_is_refused(gaussian_bags, tmp_path):
+    model = MILES().fit(*gaussian_bags())
+    model.transformer_ = VLAD().fit(gaussian_bags()[0])
+    model.save(tmp_path / "model.gmil")
+    with pytest.raises(ModelFileError, match="transformer_ of MILES must be a InstanceSimilarities, but it is a VLAD"):
+        gmil.load(tmp_path / "model.gmil")
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

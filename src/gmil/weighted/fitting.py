@@ -155,9 +155,9 @@ def fit_views(
     max_bags: int,
     generator: np.random.Generator,
 ) -> Fitting:
-    """Fit every view, weigh them by what they say about bags that were left out, and calibrate the sum.
+    """Fit every view, weigh them by their decisions about bags that were left out, and calibrate the sum.
 
-    With more than ``max_bags`` bags all this is done on a sample of them, and the views that have a say are then
+    With more than ``max_bags`` bags all this is done on a sample of them, and the views with weight are then
     fitted on all bags with ``n_points`` points of comparison.
     """
     backend = learning.backend
@@ -193,7 +193,7 @@ class Weighed(NamedTuple):
         """Return log-odds of bags from fits without them, (n_bags, n_problems), NaN for bags that are not in rows."""
         found = np.full((n_bags, len(self.shifts)), np.nan)
         inside: Any = slice(None) if rows is None else rows
-        found[inside] = 0.0  # what no view at all would say
+        found[inside] = 0.0  # the decision of no view at all
         if self.candidates:
             each = np.stack([candidate.left_out for candidate in self.candidates])
             found[inside] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
@@ -228,7 +228,7 @@ def finish_views(
     learning: Learning,
     generator: np.random.Generator,
 ) -> tuple[list[View], Floats]:
-    """Return the views that have a say, and intercepts; where they were fitted on some rows, fit them on all bags.
+    """Return the views with weight, and intercepts; where they were fitted on some rows, fit them on all bags.
 
     ``features_of`` returns the vectors of all bags in a view.
     """
@@ -244,10 +244,10 @@ def finish_views(
             refit_on_points, targets=targets, weights=weights, rows=points, backend=learning.backend, ratio=ratio
         )
         fitted = [refit(weighed.candidates[i], features_of(weighed.candidates[i].view)) for i in chosen]
-    says = [weighed.shares[i] * weighed.slopes for i in chosen]
-    views = [view._replace(coefficients=view.coefficients * say) for (view, _), say in zip(fitted, says, strict=True)]
+    factors = [weighed.shares[i] * weighed.slopes for i in chosen]
+    views = [view._replace(coefficients=view.coefficients * by) for (view, _), by in zip(fitted, factors, strict=True)]
     intercepts = weighed.shifts + sum(
-        (say * constant for (_, constant), say in zip(fitted, says, strict=True)), start=np.zeros(len(weighed.shifts))
+        (by * constant for (_, constant), by in zip(fitted, factors, strict=True)), start=np.zeros(len(weighed.shifts))
     )
     return views, intercepts
 
@@ -257,7 +257,7 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
     n_bags = len(positive)
     if n_bags <= max_bags:
         return None
-    # Bags with the same labels are spread evenly over a random order, and every so manyth is taken.
+    # Bags with the same labels are spread evenly over a random order, and taken at equal steps.
     order = generator.permutation(n_bags)
     by_label = np.unique(positive[order], axis=0, return_inverse=True)[1].ravel()
     order = order[np.argsort(by_label, kind="stable")]
@@ -288,7 +288,7 @@ def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tup
     shares = np.empty((len(candidates), n_problems))
     slopes, shifts = np.empty(n_problems), np.empty(n_problems)
     for problem in range(n_problems):
-        left_out = np.empty((len(targets), 0))  # a sample may have spoken for no view
+        left_out = np.empty((len(targets), 0))  # a sample may have led to no view
         if candidates:
             left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
             shares[:, problem] = stack(left_out, targets[:, problem], weights)

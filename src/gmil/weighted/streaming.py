@@ -17,6 +17,7 @@ from gmil.bags import Bags
 from gmil.bags.parts import moved_rows
 from gmil.engine import resolve
 from gmil.sampling import make_generator
+from gmil.weighted.block_vectors import Wanted, vectors_of
 from gmil.weighted.centers import choose_centers
 from gmil.weighted.fitting import (
     FittedViews,
@@ -29,7 +30,6 @@ from gmil.weighted.fitting import (
     sample_of_bags,
     weigh_views,
 )
-from gmil.weighted.looks import Looks, vectors_of
 from gmil.weighted.views import SCALES
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SAMPLE_SIZE = 20_000
 """Instances on which choices are made, where nothing else is said."""
-_SAY = 0.8
+_SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
 
 
@@ -62,7 +62,7 @@ class Choice(NamedTuple):
 
     spaces: list[CentersInSpace]
     fitting: Fitting
-    views: list[View]  # those that are worth a look at whole bags
+    views: list[View]  # those that are worth fitting to whole bags
     is_final: bool  # the sample was all there is
 
 
@@ -77,15 +77,15 @@ def fit_lazily(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
     """Fit all plans; bags are read twice, however many there are."""
     backend = plans[0].learning.backend
     choices = _choose(plans, bags, backend)
-    looks = [Looks(choice.spaces, [(view.space, view.kind) for view in choice.views]) for choice in choices]
-    vectors = vectors_of(bags, looks, backend)
+    wanted = [Wanted(choice.spaces, [(view.space, view.kind) for view in choice.views]) for choice in choices]
+    vectors = vectors_of(bags, wanted, backend)
     return [_finish(plan, choice, own, backend) for plan, choice, own in zip(plans, choices, vectors, strict=True)]
 
 
 def decide_lazily(fitted: FittedViews, bags: LazyBags, backend: Backend) -> Floats:
     """Return log-odds of bags that are read in blocks, (n_bags, n_problems)."""
-    looks = Looks(fitted.spaces, [(view.space, view.kind) for view in fitted.views])
-    (vectors,) = vectors_of(bags, [looks], backend)
+    wanted = Wanted(fitted.spaces, [(view.space, view.kind) for view in fitted.views])
+    (vectors,) = vectors_of(bags, [wanted], backend)
     return fitted.decide_by(lambda view: vectors[view.space, view.kind], len(bags), backend)
 
 
@@ -150,21 +150,21 @@ def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backe
         generator=plan.generator,
     )
     found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
-    return Choice(spaces, found, found.views if is_final else _worth_a_look(found), is_final)
+    return Choice(spaces, found, found.views if is_final else _worth_fitting(found), is_final)
 
 
-def _worth_a_look(found: Fitting) -> list[View]:
-    """Return the views that have a say, under the scalings and kinds that together have most of it.
+def _worth_fitting(found: Fitting) -> list[View]:
+    """Return the views with weight, under the scalings and kinds that together have most of it.
 
     A scaling and a kind are what a pass over whole bags costs; a second kernel on them costs nothing.
     """
-    say: dict[tuple[int, str], float] = defaultdict(float)
+    weight_of: dict[tuple[int, str], float] = defaultdict(float)
     weights = [float(np.sum(entry["weights"])) for entry in found.summary if np.any(entry["weights"])]
     for view, weight in zip(found.views, weights, strict=True):
-        say[view.space, view.kind] += weight
-    order = sorted(say, key=lambda look: -say[look])
-    shares = np.cumsum([say[look] for look in order]) / sum(weights)
-    kept = set(order[: int(np.searchsorted(shares, _SAY)) + 1])
+        weight_of[view.space, view.kind] += weight
+    order = sorted(weight_of, key=lambda pair: -weight_of[pair])
+    shares = np.cumsum([weight_of[pair] for pair in order]) / sum(weights)
+    kept = set(order[: int(np.searchsorted(shares, _SHARE_OF_WEIGHT)) + 1])
     return [view for view in found.views if (view.space, view.kind) in kept]
 
 

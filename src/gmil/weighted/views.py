@@ -1,4 +1,4 @@
-"""Bags as vectors: how a bag looks under a scaling, from one of three sides."""
+"""Views: vectors of bags by a scaling and a kind, such as minimum and maximum of every feature."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def in_single_precision(space: Space, X: Instances, backend: Backend | None = No
 
 
 def bounded(X: Floats) -> Floats:
-    """Return numbers in single precision, none so large that its square overflows: so far out, all are as strange."""
+    """Return numbers in single precision, none so large that its square overflows."""
     if X.size and max(X.max(), -X.min()) > _LARGEST:
         X = np.clip(X, -_LARGEST, _LARGEST)
     return X.astype(np.float32, copy=False)
@@ -59,9 +59,9 @@ def fit_spaces(
 def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[str, ...]:
     """Return the views worth taking under a scaling.
 
-    Columns of a view are standardised, so range and moments look the same after "minmax" as after "standard" and
+    Columns of a view are standardised, so range and moments are the same after "minmax" as after "standard" and
     are taken there only where it is the one scaling, ``alone``.
-    Minimum, maximum and deviation of sparse features say little: there the mean alone is taken.
+    Minimum, maximum and deviation of sparse features tell little: there the mean alone is taken.
     """
     if sparse:
         return ("mean", "nearest")

@@ -9,12 +9,11 @@ from sklearn.svm import LinearSVC
 
 from gmil.engine import resolve
 from gmil.io.model_files.fitted import check_model
-from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape
+from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
 from gmil.methods.shared.inner_folds import choose
 from gmil.methods.shared.multiclass import MulticlassClassifier
 from gmil.methods.shared.tunable import TunableClassifier
 from gmil.transform.space import fitted_space
-from gmil.transform.vectors import BagVectorizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.methods.shared.tunable import Training
     from gmil.methods.shared.tuning import KernelSetting
+    from gmil.transform.vectors import BagVectorizer
 
 _MAX_ITER = 100_000
 
@@ -86,6 +86,9 @@ class VectorClassifier(MulticlassClassifier):
         """Make the transformer of what files of 0.1.0 give the classifier itself."""
         super()._complete()
         found = self.__dict__
+        if "transformer_" in found and type(self.transformer_) is not self._transformer:
+            got = f"is a {type(self.transformer_).__name__}"
+            refuse(f"transformer_ of {type(self).__name__}", f"a {self._transformer.__name__}", got)
         if "space_" not in found:
             return
         transformer = self._new_transformer()
@@ -120,7 +123,7 @@ class EmbeddedClassifier(VectorClassifier, TunableClassifier):
 
     def _complete(self) -> None:
         super()._complete()
-        if isinstance(getattr(self, "transformer_", None), BagVectorizer):
+        if hasattr(self, "transformer_"):
             n_columns, weights = len(self.transformer_.get_feature_names_out()), getattr(self, "coef_", np.empty(0))
             check_shape(np.shape(weights)[:1], (n_columns,), f"the first axis of coef_ of {type(self).__name__}", {})
 

@@ -23,7 +23,7 @@ _UNSCALED = Space()
 _JOINS = {"range": (np.minimum, np.maximum), "moments": (moments.join_moments,), "nearest": (np.minimum,)}
 
 
-class Looks(NamedTuple):
+class Wanted(NamedTuple):
     """The views of one fit: scalings with centres, and pairs of a scaling's number and a kind of vector."""
 
     spaces: list[CentersInSpace]
@@ -47,32 +47,32 @@ class _Work(NamedTuple):
             self.owners.append(owner)
 
 
-def vectors_of(bags: LazyBags, looks: Sequence[Looks], backend: Backend) -> list[dict[tuple[int, str], Floats]]:
+def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> list[dict[tuple[int, str], Floats]]:
     """Read all bags once; return for every fit the vectors of all bags, by scaling and kind."""
-    works, source_of = _share_work(looks)
+    works, source_of = _share_work(wanted)
     if not works:
-        return [{} for _ in looks]
+        return [{} for _ in wanted]
     joins = [join for work in works for kind in work.kinds for join in _JOINS[kind]]
     function = functools.partial(_block_tables, works=works, backend=resolve(backend.name, 1))
     found = iter(bags.reduce(function, joins, n_threads=backend.n_threads))
     tables = [{kind: [next(found) for _ in _JOINS[kind]] for kind in work.kinds} for work in works]
-    vectors: list[dict[tuple[int, str], Floats]] = [{} for _ in looks]
+    vectors: list[dict[tuple[int, str], Floats]] = [{} for _ in wanted]
     for (fit, space, kind), number in source_of.items():
-        scaled = looks[fit].spaces[space]
+        scaled = wanted[fit].spaces[space]
         vectors[fit][space, kind] = _vectors(works[number], tables[number], kind, (fit, space), scaled, bags.dtype)
     return vectors
 
 
-def _share_work(looks: Sequence[Looks]) -> tuple[list[_Work], dict[tuple[int, int, str], int]]:
-    """Return what has to be computed, and where every look of every fit finds its tables.
+def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, int, str], int]]:
+    """Return what has to be computed, and where every view of every fit finds its tables.
 
     Range and moments under a scaling by columns follow from those of the features as they are, which all fits share.
     """
     works: list[_Work] = []
     source_of: dict[tuple[int, int, str], int] = {}
-    for fit, look in enumerate(looks):
-        for space, kind in look.kinds:
-            own = look.spaces[space]
+    for fit, (spaces, kinds) in enumerate(wanted):
+        for space, kind in kinds:
+            own = spaces[space]
             measured = _UNSCALED if _follows(own.space, kind) else own.space
             number = next((i for i, work in enumerate(works) if work.space.is_same(measured)), len(works))
             if number == len(works):
@@ -117,7 +117,7 @@ def _vectors(
     space: CentersInSpace,
     dtype: np.dtype[Any],
 ) -> Floats:
-    """Return the vectors of bags in one look, as `gmil.weighted.views.bag_features` makes them."""
+    """Return the vectors of bags in one view, as `gmil.weighted.views.bag_features` makes them."""
     if kind == "nearest":
         place = work.owners.index(owner)
         start = sum(len(centers) for centers in work.centers[:place])
