@@ -1,6 +1,6 @@
 """Are the probabilities of WeightedGMIL true? Brier scores and reliability of out-of-fold probabilities.
 
-``GMIL_DATA_HOME=... python benchmarks/calibration.py [--repeats 5] [--seed 0] [--plot docs/reliability.png]``
+``GMIL_DATA_HOME=... python benchmarks/calibration.py [--repeats 5] [--seed 0] [--plot docs/reliability.svg]``
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from scipy.special import expit
 
 import gmil
 from ablation import available
+from gmil.reporting.plots.charts import Axis, Kind, Series, line_chart
+from gmil.reporting.plots.figure import Figure
 
 EDGES = np.linspace(0, 1, 11)
 
@@ -28,17 +30,15 @@ def reliability(probabilities: np.ndarray, positive: np.ndarray) -> list[tuple[f
 
 
 def plot(curves: dict[str, list[tuple[float, float, int]]], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-    for name, curve in curves.items():
-        predicted, seen, _ = zip(*curve, strict=True)
-        axes.plot(predicted, seen, marker="o", markersize=4, linewidth=1.2, label=name)
-    axes.set(xlabel="probability given", ylabel="share of positive bags", aspect="equal")
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=110)
+    shapes = ("circle", "square", "diamond", "up", "right")
+    kinds = [Kind(name, i, shapes[i % len(shapes)]) for i, name in enumerate(curves)]
+    series = [
+        Series([(p, seen) for p, seen, _ in curve], kind) for curve, kind in zip(curves.values(), kinds, strict=True)
+    ]
+    calibrated = Kind("calibrated", 7, line="line dashed", size=0.5)
+    axes = Axis("predicted probability", 0, 1), Axis("share of positive bags", -0.02, 1.02)
+    chart = line_chart("Reliability", [Series([(0, 0), (1, 1)], calibrated), *series], *axes, width=460, height=460)
+    Figure("Reliability of WeightedGMIL", "", [("", chart)], legend=[*kinds, calibrated]).save(path.with_suffix(""))
 
 
 def main() -> None:

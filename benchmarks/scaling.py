@@ -3,7 +3,7 @@
 ``python benchmarks/scaling.py --data /somewhere/scaling [--most 10000000] [--out results/scaling]``
 
 1000 bags of 100 features, with 10 to 10 000 instances each; every size is measured in a process of its own, and its
-data, made before, are removed behind it. Writes a JSON file and a plot.
+data, made before, are removed behind it. Writes a JSON file and a plot (SVG).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 
 import gmil
 from gmil.datasets import make_med11
-from gmil.paper.figures import plotting
+from gmil.reporting.plots.charts import Axis, Kind, Series, line_chart
+from gmil.reporting.plots.figure import Figure
 
 N_BAGS, N_FEATURES = 1000, 100
 
@@ -37,27 +38,29 @@ def measure(data: Path) -> dict[str, float]:
 
 
 def draw(points: list[dict[str, float]], stem: Path) -> None:
-    with plotting.figure(9.0, 3.8, nrows=1, ncols=2) as (drawn, grid):
-        instances = [point["instances"] for point in points]
-        for axes, name, title, label in (
-            (grid[0, 0], "cpu_seconds", "Time", "CPU seconds of a 10-fold"),
-            (grid[0, 1], "peak_mib", "Memory", "peak resident MiB"),
-        ):
-            axes.plot(instances, [point[name] for point in points], "o-", color=plotting.BLUE, linewidth=1.8)
-            axes.set_xscale("log")
-            axes.set_title(title)
-            axes.set_xlabel("instances")
-            axes.set_ylabel(label)
-        last = points[-1]
-        slope = [last["cpu_seconds"] * n / last["instances"] for n in instances]
-        grid[0, 0].plot(instances, slope, ":", color=plotting.GREY, label="proportional")
-        grid[0, 0].set_yscale("log")
-        grid[0, 0].legend(fontsize=8)
-        grid[0, 1].set_ylim(bottom=0)
-        plotting.caption(
-            drawn, "GMIL against the number of instances", f"{N_BAGS} bags, {N_FEATURES} features, 10-fold"
-        )
-        plotting.save(drawn, stem)
+    instances, last = [point["instances"] for point in points], points[-1]
+    x_axis = Axis("instances", instances[0] / 1.5, instances[-1] * 1.5, log=True)
+    seconds = [(point["instances"], point["cpu_seconds"]) for point in points]
+    slope = [(n, last["cpu_seconds"] * n / last["instances"]) for n in instances]
+    values = [value for _, value in (*seconds, *slope)]
+    time_axis = Axis("CPU seconds of a 10-fold", min(values) / 1.5, max(values) * 1.5, log=True)
+    memory = [(point["instances"], point["peak_mib"]) for point in points]
+    measured, proportional = Kind("measured", 0), Kind("proportional to the instances", 7, line="line dashed", size=0.5)
+    panels = [
+        ("Time", line_chart("Time", [Series(slope, proportional), Series(seconds, measured)], x_axis, time_axis)),
+        (
+            "Memory",
+            line_chart(
+                "Memory",
+                [Series(memory, measured)],
+                x_axis,
+                Axis("peak resident MiB", 0, 1.1 * max(value for _, value in memory)),
+            ),
+        ),
+    ]
+    caption = f"{N_BAGS} bags, {N_FEATURES} features, 10-fold"
+    legend = [measured, proportional]
+    Figure("GMIL against the number of instances", caption, panels, columns=2, legend=legend).save(stem)
 
 
 def main() -> None:

@@ -96,7 +96,7 @@ def test_the_table_command_prints_and_writes(folder, tmp_path, monkeypatch):
     assert "ucf-crime is left out" in done.stderr
     assert "always no" in done.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"table3", "table3.json", "table3.csv", "table3.png", "table3.svg"}
+    assert names == {"table3", "table3.json", "table3.csv", "table3.svg"}
     assert json.loads((tmp_path / "out" / "table3.json").read_text())["protocol"]["folds"] == 10
     bad = CliRunner().invoke(main, ["paper", "table3", "--methods", "nothing"])
     assert bad.exit_code == 2
@@ -144,4 +144,4 @@ def test_the_figure_command_measures(folder, tmp_path):
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"figure9.json", "figure9.csv", "figure9.png", "figure9.svg"}
+    assert names == {"figure9.json", "figure9.csv", "figure9.svg"}

@@ -10,7 +10,6 @@ from scipy import stats
 
 from gmil.model_selection import metrics
 from gmil.paper import accuracy_interval, average_ranks, compare, compare_with_best, critical_difference, friedman, holm
-from gmil.paper.figures.plot_ranks import draw_ranks, groups
 from gmil.paper.statistics import corrected_difference
 
 MANY = 10**9
@@ -205,21 +204,3 @@ def test_nemenyi_has_the_constants_of_demsar(n_methods, q):
     assert critical_difference(n_methods, 20) == pytest.approx(expected, abs=2e-3)
     exact = stats.studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2)
     assert critical_difference(n_methods, 20) == pytest.approx(exact * np.sqrt(n_methods * (n_methods + 1) / 120))
-
-
-def test_a_diagram_of_few_data_sets_is_refused_with_the_reason(tmp_path):
-    with pytest.raises(ValueError, match="needs 12 data sets at least, got 5: with fewer, ranks are so coarse"):
-        draw_ranks(np.random.default_rng(0).random((5, 4)), list("abcd"), tmp_path / "cd")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_diagram_of_twelve_data_sets_is_drawn(tmp_path):
-    scores = np.random.default_rng(0).random((12, 4)) + np.array([0, 0.1, 1, 2])
-    paths = draw_ranks(scores, ["one", "two", "three", "four"], tmp_path / "cd")
-    assert [path.name for path in paths] == ["cd.png", "cd.svg"]
-    assert "Nemenyi" in paths[1].read_text()
-
-
-def test_groups_are_the_longest_runs_within_the_difference():
-    assert groups(np.array([3.0, 1.0, 1.2, 5.0]), 2.0) == [(0, 2), (2, 3)]
-    assert groups(np.array([1.0, 4.0]), 1.0) == []

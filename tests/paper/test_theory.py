@@ -17,7 +17,7 @@ import gmil
 from gmil.cli.main import main
 from gmil.greedy.windows import window_distances, window_heights
 from gmil.methods.density.noisy_or import Concept, concept_nll, labelled_instances
-from gmil.paper.theory import COUNTER_EXAMPLES, Evidence, agreement, claims, conditions, profile, run_trials, study
+from gmil.paper.theory import COUNTER_EXAMPLES, Evidence, agreement, conditions, profile, run_trials, study
 
 DOCS = Path(__file__).parents[2] / "docs" / "theory.md"
 EXAMPLES = {example.name: example.points for example in COUNTER_EXAMPLES}
@@ -126,15 +126,14 @@ def test_quantities_are_their_plain_formulas(found):
 
 
 def test_the_first_lemma_needs_more_than_separability():
-    case = claims.SeparablePoints()
-    target, above, below = (np.array(part) for part in case[:3])
+    """The target and the positive bag are separable from negative instances, the windows are not as it says."""
+    target, above, below = np.zeros(2), np.array([[0.0, 0.0], [1.0, 10.0]]), np.array([[1.0, 0.0], [1.0, 0.0]])
     # Lines that separate the target from all negative instances, and the positive bag from the negative one.
     assert target[0] < 0.5 < min(above[1, 0], below[:, 0].min())
     assert (above[:, 1] > 10 * above[:, 0] - 5).all()
     assert (below[:, 1] < 10 * below[:, 0] - 5).all()
     inside = [
-        window_heights(window_distances(target[None], bag, slice(None), "box")[0], "box", case.width)
-        for bag in (above, below)
+        window_heights(window_distances(target[None], bag, slice(None), "box")[0], "box", 4.0) for bag in (above, below)
     ]
     assert_array_equal(inside, [[1, 0], [1, 1]])  # phi+ >= phi- fails for the second instance
 
@@ -298,7 +297,7 @@ def test_the_command_writes_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "DATASETS", ("musk1",))
     result = CliRunner().invoke(main, ["paper", "theory", "--seeds", "2", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert {path.name for path in tmp_path.iterdir()} == {f"theory.{end}" for end in ("json", "csv", "png", "svg")}
+    assert {path.name for path in tmp_path.iterdir()} == {f"theory.{end}" for end in ("json", "csv", "svg")}
     summary = json.loads((tmp_path / "theory.json").read_text())
     assert summary["generated"]["seeds"] == 2
     assert {row["varied"] for row in summary["agreement"]} == set(agreement.VARIED)

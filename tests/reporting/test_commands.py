@@ -45,7 +45,7 @@ def test_report_writes_one_file_where_that_is_asked_for(run_folder, tmp_path):
         (["{tmp}/nothing"], "There is no folder"),
         (["{tmp}"], "holds no results of a run"),
         (["{run}", "-o", "{tmp}/x.pdf"], "written as .html, .md or .json"),
-        (["{run}", "--look", "trec9x"], "There is no look inside a model of 'trec9x'"),
+        (["{run}", "--look", "trec9x"], "No model of 'trec9x' can be shown"),
     ],
 )
 def test_report_refuses_in_one_sentence(run_folder, tmp_path, arguments, words):
@@ -110,8 +110,8 @@ def test_compare_writes_the_report_beginning_with_the_trust_checks(compared):
     )
     summary = json.loads((folder / "out" / "report.json").read_text())
     assert "bag size" in {finding["name"] for finding in summary["trust"]["findings"]}
-    assert [look["title"] for look in summary["looks"]] == ["Inside GMIL"]
-    assert summary["looks"][0]["positive"] == "yes"
+    assert [look["title"] for look in summary["models"]] == ["Inside GMIL"]
+    assert summary["models"][0]["positive"] == "yes"
     assert len(summary["tables"][0]["rows"]) == 5
     assert "verdict" not in summary["trust"]  # the page has one
     keys = {source["key"] for source in summary["sources"]}
@@ -264,7 +264,7 @@ def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):
     summary = json.loads((out / "report.json").read_text())
     assert [table["key"] for table in summary["tables"]] == ["table1", "table1-reproduction", "table2"]
     assert summary["curves"]
-    assert summary["looks"][0]["title"] == "Inside GMIL on Musk2"
+    assert summary["models"][0]["title"] == "Inside GMIL on Musk2"
 
 
 def test_paper_all_goes_on_after_a_failure_and_ends_with_one(small_paper, tmp_path, monkeypatch):

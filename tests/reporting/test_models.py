@@ -13,15 +13,15 @@ from sklearn.preprocessing import StandardScaler
 
 import gmil
 from gmil.reporting import explorer as exploring
-from gmil.reporting.html import script_json
-from gmil.reporting.judging import judge
+from gmil.reporting.predictions import predict_bags
+from gmil.reporting.rendering import script_json
 
 HOSTILE_TAG = "<img src=x onerror"
 
 
 def test_the_codebooks_are_those_of_the_model(videos):
     bags, y, model = videos
-    (look,) = gmil.report(model, bags, y).summary.looks
+    (look,) = gmil.report(model, bags, y).summary.models
     assert [b.score for b in look.bins] == sorted(model.bin_scores_, reverse=True)
     assert [b.number for b in look.bins if b.in_positive] == model.positive_bins_.tolist()
     assert {b.number for b in look.bins if b.in_negative} == set(model.negative_bins_.tolist())
@@ -33,7 +33,7 @@ def test_the_codebooks_are_those_of_the_model(videos):
 
 def test_the_explorer_ranks_the_instances_of_every_bag_by_the_scores_of_the_model(videos):
     bags, y, model = videos
-    explorer = gmil.report(model, bags, y).summary.looks[0].explorer
+    explorer = gmil.report(model, bags, y).summary.models[0].explorer
     assert explorer.columns == ["rank", "instance", "score", "centre", "distance", "x", "y", "time_s", "file"]
     assert (explorer.time, explorer.n_info, explorer.rule) == ("time_s", 2, "")
     assert len(explorer.bags) == len(bags)
@@ -50,7 +50,7 @@ def test_the_explorer_ranks_the_instances_of_every_bag_by_the_scores_of_the_mode
 
 def test_an_instance_answers_to_the_nearest_centre_of_the_codebooks(videos):
     bags, y, model = videos
-    view = gmil.report(model, bags, y).summary.looks[0].explorer.bags[3]
+    view = gmil.report(model, bags, y).summary.models[0].explorer.bags[3]
     used = np.union1d(model.positive_bins_, model.negative_bins_)
     for row in view.rows:
         distances = np.linalg.norm(model.cluster_centers_[used] - bags[3][row[1]], axis=1)
@@ -60,7 +60,7 @@ def test_an_instance_answers_to_the_nearest_centre_of_the_codebooks(videos):
 
 def test_the_map_shows_instances_and_every_centre_with_its_role(videos):
     bags, y, model = videos
-    found = gmil.report(model, bags, y).summary.looks[0].map
+    found = gmil.report(model, bags, y).summary.models[0].map
     assert len(found.points) == bags.n_instances == found.n_instances
     assert {number: role for *_, role, number in found.centers if role} == {
         **dict.fromkeys(model.negative_bins_.tolist(), "negative"),
@@ -75,7 +75,7 @@ def test_the_verdict_counts_and_compares_with_the_largest_class(videos):
     bags, y, model = videos
     right = int((model.predict(bags) == y).sum())
     verdict = gmil.report(model, bags, y).summary.verdict
-    assert f"{right} of 30 predictions" in verdict
+    assert f"({right} of 30)" in verdict
     assert "50.0 %" in verdict
     assert "no labels were given" in gmil.report(model, bags).summary.verdict
 
@@ -88,7 +88,7 @@ def test_every_classifier_has_a_report(name, gaussian_bags):
     bags, y = gaussian_bags()
     model = getattr(gmil, name)().fit(bags, y)
     made = gmil.report(model, bags, y)
-    (look,) = made.summary.looks
+    (look,) = made.summary.models
     assert len(look.explorer.bags) == len(bags)
     assert ("score" in look.explorer.columns) == hasattr(model, "score_instances")
     assert "<html" in made.to_html()
@@ -99,7 +99,7 @@ def test_every_classifier_has_a_report(name, gaussian_bags):
 def test_weighted_gmil_shows_its_views_and_its_effects(gaussian_bags):
     bags, y = gaussian_bags()
     model = gmil.WeightedGMIL(random_state=0).fit(bags, y)
-    (look,) = gmil.report(model, bags, y).summary.looks
+    (look,) = gmil.report(model, bags, y).summary.models
     assert sum(v.weight for v in look.views) == pytest.approx(sum(float(v["weights"][0]) for v in model.view_weights_))
     scores = model.score_instances(bags[[0]])
     assert [row[2] for row in look.explorer.bags[0].rows] == pytest.approx(np.sort(scores)[::-1], rel=1e-3, abs=1e-6)
@@ -109,16 +109,16 @@ def test_weighted_gmil_shows_its_views_and_its_effects(gaussian_bags):
 def test_pipelines_and_searches_are_looked_into(gaussian_bags):
     bags, y = gaussian_bags()
     pipeline = make_pipeline(gmil.PerInstance(StandardScaler()), gmil.GMIL(6, random_state=0)).fit(bags, y)
-    (look,) = gmil.report(pipeline, bags, y).summary.looks
+    (look,) = gmil.report(pipeline, bags, y).summary.models
     assert len(look.bins) == 6
     search = GridSearchCV(gmil.GMIL(random_state=0), {"n_clusters": [5, 7]}, cv=2).fit(bags, y)
-    assert len(gmil.report(search, bags, y).summary.looks[0].bins) == search.best_params_["n_clusters"]
+    assert len(gmil.report(search, bags, y).summary.models[0].bins) == search.best_params_["n_clusters"]
 
 
 @pytest.mark.parametrize("label", [None, "event", "other"])
 def test_decisions_are_about_the_class_that_is_looked_at(videos, label):
     bags, y, model = videos
-    judged = judge(model, bags, y, label)
+    judged = predict_bags(model, bags, y, label)
     assert judged.label == (label or "event")
     assert [text == judged.label for text in judged.predicted] == (judged.decisions > 0).tolist()
 
@@ -127,7 +127,7 @@ def test_of_several_classes_one_is_looked_at(gaussian_bags):
     bags, y = gaussian_bags(n_bags=30, n_classes=3)
     model = gmil.GMIL(9, random_state=0).fit(bags, y)
     for label in (0, 2):
-        (look,) = gmil.report(model, bags, y, label=label).summary.looks
+        (look,) = gmil.report(model, bags, y, label=label).summary.models
         assert look.positive == str(label)
         assert [b.score for b in look.bins] == sorted(model.bin_scores_[label], reverse=True)
         assert look.explorer.bags[4].decision == pytest.approx(model.decision_function(bags)[4, label], rel=1e-3)
@@ -139,7 +139,7 @@ def test_several_labels_at_once(gaussian_bags):
     bags, y = gaussian_bags()
     labels = np.column_stack([y, 1 - y, y])
     made = gmil.report(gmil.WeightedGMIL(random_state=0).fit(bags, labels), bags, labels, label=1)
-    assert made.summary.looks[0].explorer.bags[0].label == "1"
+    assert made.summary.models[0].explorer.bags[0].label == "1"
     assert "<html" in made.to_html()
 
 
@@ -148,14 +148,14 @@ def test_sparse_bags(method, gaussian_bags):
     bags, y = gaussian_bags()
     sparse = gmil.Bags(sp.csr_array(bags.instances), bags.offsets)
     made = gmil.report(method(random_state=0).fit(sparse, y), sparse, y)
-    assert len(made.summary.looks[0].map.points) == bags.n_instances
-    assert "score" in made.summary.looks[0].explorer.columns
+    assert len(made.summary.models[0].map.points) == bags.n_instances
+    assert "score" in made.summary.models[0].explorer.columns
 
 
 def test_one_feature_and_bags_of_one_instance():
     X, y = np.arange(12.0)[:, None], np.arange(12) % 2
     made = gmil.report(gmil.GMIL(3, 1, 1, random_state=0).fit(X, y), X, y)
-    assert {point[1] for point in made.summary.looks[0].map.points} == {0.0}
+    assert {point[1] for point in made.summary.models[0].map.points} == {0.0}
     assert "<html" in made.to_html()
 
 
@@ -174,7 +174,7 @@ def test_large_data_is_capped_by_the_rule_that_is_stated():
     bags, y = gmil.make_bags(450, bag_size=130, n_features=3, random_state=0, return_X_y=True)
     model = gmil.GMIL(10, 2, 2, random_state=0).fit(bags, y)
     made = gmil.report(model, bags, y)
-    explorer = made.summary.looks[0].explorer
+    explorer = made.summary.models[0].explorer
     assert len(explorer.bags) == exploring.MOST_BAGS
     assert explorer.rule.startswith("200 of 450 bags are here, evenly spaced in the ranking by decision.")
     decisions = model.decision_function(bags)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gmil.reporting import explorer, measured_plots, model_plots, svg
+from gmil.reporting import explorer
 from gmil.reporting.markdown import escaped
+from gmil.reporting.plots import measured, model, svg
 from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Bin, Curve, CurvePoint, InstanceMap, ViewWeight
 
 shares = st.floats(0, 1)
@@ -48,7 +49,7 @@ def accuracy_point(label, accuracy, time):
 @given(st.lists(st.tuples(shares, seconds), min_size=1, max_size=12))
 def test_the_front_is_what_nothing_beats_in_both(values):
     points = [accuracy_point("a", accuracy, time) for accuracy, time in values]
-    found = measured_plots.front(points)
+    found = measured.pareto_front(points)
     for point in points:
         beaten = any(
             (p.accuracy >= point.accuracy and p.seconds < point.seconds)
@@ -66,7 +67,7 @@ def test_the_front_is_what_nothing_beats_in_both(values):
 def test_accuracies_are_drawn_inside_their_picture(values, floor):
     points = [accuracy_point(label, accuracy, time) for label, accuracy, time in values]
     panel = AccuracyPanel("d", "<d>", points, floor)
-    picture = parsed(measured_plots.draw_accuracies(panel, measured_plots.method_numbers([panel])))
+    picture = parsed(measured.draw_accuracies(panel, measured.method_numbers([panel])))
     width, height = map(float, picture.get("viewBox").split()[2:])
     for square in picture.iter("rect"):
         assert -8 <= float(square.get("x")) <= width
@@ -75,15 +76,15 @@ def test_accuracies_are_drawn_inside_their_picture(values, floor):
 
 def parsed(picture):
     # What XML cannot hold, an HTML parser drops: it is no concern of well-formedness.
-    return ET.fromstring("".join(c for c in picture if c.isprintable()))
+    return ET.fromstring("".join(c for c in str(picture) if c.isprintable()))
 
 
 @given(st.lists(st.tuples(shares, shares, st.floats(0, 100)), min_size=1, max_size=90))
 def test_histograms_and_rankings_are_well_formed(values):
     bins = [Bin(i, 1.0, 2.0, p, n, s, i % 3 == 0, i % 4 == 0) for i, (p, n, s) in enumerate(values)]
-    for picture in (*model_plots.draw_histograms(bins), model_plots.draw_ranking(bins)):
+    for picture in (*model.draw_histograms(bins), model.draw_ranking(bins)):
         drawn = parsed(picture)
-        assert len(drawn.findall("rect")) == min(len(bins), model_plots.MOST_BARS)
+        assert len(drawn.findall("rect")) == min(len(bins), model.MOST_BARS)
         assert all(float(bar.get("height")) >= 0 for bar in drawn.findall("rect"))
 
 
@@ -92,7 +93,7 @@ def test_maps_are_drawn_inside_their_picture(places, n_centers):
     points = [[x, y, i % 2, 0] for i, (x, y) in enumerate(places)]
     centers = [[float(i), -float(i), ["", "positive", "both"][i % 3], i] for i in range(n_centers)]
     found = InstanceMap(points, centers, 0.5, len(points))
-    picture, scales = model_plots.draw_map(found)
+    picture, scales = model.draw_map(found)
     drawn = parsed(picture)
     assert len(drawn.findall("circle")) == len(points)
     assert all(0 <= float(c.get("cx")) <= 480 and 0 <= float(c.get("cy")) <= 400 for c in drawn.findall("circle"))
@@ -103,25 +104,25 @@ def test_maps_are_drawn_inside_their_picture(places, n_centers):
         if "instance" in part.get("class", "") or "center" in part.get("class", "")
     ]
     n_plain = sum(not role for _, _, role, _ in centers)
-    below = n_plain if n_plain > model_plots.MOST_BARS else 0
+    below = n_plain if n_plain > model.MOST_BARS else 0
     assert kinds == ["center"] * below + ["instance"] * len(points) + ["center"] * (n_centers - below)
     bins = [Bin(0, 1, 1, 0.5, 0.5, 1.0, True, False)]
-    assert len([parsed(p) for _, p in model_plots.draw_overview(bins, found)]) == 4
+    assert len([parsed(p) for _, p in model.draw_overview(bins, found)]) == 4
 
 
 @pytest.mark.parametrize("values", [[4, 6, 8], [1000, 10000, None], [2]])
 def test_curves_place_numbers_by_size_and_everything_else_evenly(values):
     points = [CurvePoint(v, 0.6, 0.5, 0.7, 0.02, None, 0.1, "source-1", None) for v in values]
     curve = Curve("k", "K", "K", "d", 0.5, points)
-    drawn = parsed(measured_plots.draw_curve(curve, measured_plots.curve_limits([curve])))
+    drawn = parsed(measured.draw_curve(curve, measured.curve_limits([curve])))
     dots = [float(dot.get("cx")) for dot in drawn.iter("circle")]
     assert dots == sorted(dots)
     assert len(dots) == len(values)
-    assert len(list(parsed(measured_plots.draw_seconds(curve)).iter("circle"))) == len(values)
+    assert len(list(parsed(measured.draw_seconds(curve)).iter("circle"))) == len(values)
 
 
 def test_views_are_drawn_in_proportion():
-    drawn = parsed(model_plots.draw_views([ViewWeight("a & b", 0.4), ViewWeight("c", 0.1)]))
+    drawn = parsed(model.draw_views([ViewWeight("a & b", 0.4), ViewWeight("c", 0.1)]))
     widths = [float(bar.get("width")) for bar in drawn.findall("rect")]
     assert widths[0] == pytest.approx(4 * widths[1], rel=0.01)
 
@@ -157,7 +158,7 @@ def test_markdown_of_users_has_no_tags_and_stays_in_its_cell(text):
 
 @given(st.lists(st.tuples(st.floats(50, 350), st.floats(20, 270)), max_size=25))
 def test_markers_stand_apart_at_their_own_height(places):
-    found = measured_plots.apart(places, most=1000)
+    found = measured.apart(places, most=1000)
     moved = [(x, y) for x, (_, y) in zip(found, places, strict=True)]
     for i, (x, y) in enumerate(moved):
         assert all(abs(x - a) >= 14.9 or abs(y - b) >= 14.9 for a, b in moved[:i])

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import gmil
-from gmil.paper import published
+from gmil.paper.tables.published import published
 from gmil.reporting import tables
+from gmil.reporting.provenance import Ledger
 from gmil.reporting.runs import run_report
-from gmil.reporting.sources import Ledger
-from gmil.reporting.summary import Source
+from gmil.reporting.summary import Provenance
 from gmil.reporting.verdicts import compare_verdict, table1_verdict
 
 
@@ -87,17 +87,17 @@ def test_the_curves_are_those_of_figure_7(made):
 
 
 def test_a_run_on_data_without_paper_settings_says_that_there_is_no_look(made):
-    assert made.summary.looks == []
-    assert any(note.startswith("There is no look inside a model of easy") for note in made.summary.notes)
+    assert made.summary.models == []
+    assert any(note.startswith("No model of easy can be shown") for note in made.summary.notes)
 
 
 def test_a_look_that_is_asked_for_is_there_or_an_error(run_folder):
-    (look,) = run_report(run_folder, look="musk1").summary.looks
+    (look,) = run_report(run_folder, look="musk1").summary.models
     assert look.title == "Inside GMIL on Musk1"
     assert "random_state=0" in look.model
-    with pytest.raises(gmil.GmilError, match="There is no look inside a model of 'nothing'"):
+    with pytest.raises(gmil.GmilError, match="No model of 'nothing' can be shown"):
         run_report(run_folder, look="nothing")
-    assert run_report(run_folder, look="none").summary.looks == []
+    assert run_report(run_folder, look="none").summary.models == []
 
 
 def test_markdown_and_json_say_the_same(made):
@@ -242,7 +242,7 @@ def test_a_single_method_was_not_picked():
 
 def test_many_seeds_are_the_first_and_the_last():
     def text(seeds):
-        return Source("k", "musk1", "GMIL", "paper", seeds, 10, "0.1.0", "", [], "").seeds_text
+        return Provenance("k", "musk1", "GMIL", "paper", seeds, 10, "0.1.0", "", [], "").seeds_text
 
     assert text([0, 1, 2]) == "0, 1, 2"
     assert text(list(range(1000))) == "0 to 999"

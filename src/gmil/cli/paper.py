@@ -64,8 +64,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @_options
 def table1(**options: Any) -> None:
     """Accuracy on five data sets: paper setting, tuned, published."""
-    from gmil.paper.figures.plot_tables import draw_table1
     from gmil.paper.tables import table1 as table
+    from gmil.reporting.plots.paper import draw_table1
 
     with clear_errors():
         asked = _request("table1", options)
@@ -79,8 +79,8 @@ def table1(**options: Any) -> None:
 @_options
 def table2(**options: Any) -> None:
     """Seconds of a whole 10-fold, all methods in one go."""
-    from gmil.paper.figures.plot_tables import draw_table2
     from gmil.paper.tables import table2 as table
+    from gmil.reporting.plots.paper import draw_table2
 
     with clear_errors():
         asked = _request("table2", options)
@@ -97,7 +97,7 @@ def table2(**options: Any) -> None:
 def figure7(**options: Any) -> None:
     """Accuracy over K, q and p on Musk2, the cost of the sample, time over K."""
     from gmil.paper.figures import figure7 as figure
-    from gmil.paper.figures.plot_figure7 import draw_figure7
+    from gmil.reporting.plots.paper import draw_figure7
 
     with clear_errors():
         asked = _request("figure7", options)
@@ -144,7 +144,7 @@ def _write(
     write_json(summary, f"{stem}.json")
     write_csv(rows, f"{stem}.csv")
     draw(summary, stem)
-    say(f"{stem}.json, .csv, .png and .svg are written; the rows behind them are in {asked.output}.")
+    say(f"{stem}.json, .csv and .svg are written; the rows behind them are in {asked.output}.")
 
 
 def _finish(asked: Request, summary: dict[str, Any]) -> None:

@@ -30,8 +30,8 @@ _MED11 = click.option("--med11", metavar="PATH", help="Data that gmil data make 
 @_OUTPUT
 def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, output: str) -> None:
     """Events in videos, one against all others: UCF-Crime, and generated videos of the size of MED11."""
-    from gmil.paper.figures.plot_events import draw_table3
     from gmil.paper.tables import table3 as table
+    from gmil.reporting.plots.paper import draw_table3
 
     with clear_errors():
         only = None if chosen is None else _known_methods(chosen)
@@ -49,7 +49,7 @@ def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, outpu
 def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
     """Seconds over the number of bags, GMIL and MI-SVM, up to what ends in the time given."""
     from gmil.paper.figures import figure9 as figure
-    from gmil.paper.figures.plot_events import draw_figure9
+    from gmil.reporting.plots.paper import draw_figure9
 
     with clear_errors():
         if minutes <= 0:
@@ -96,7 +96,7 @@ def _write(summary: dict[str, Any], rows: list[dict[str, Any]], output: str, dra
     write_json(summary, f"{stem}.json")
     write_csv(rows, f"{stem}.csv")
     draw(summary, stem)
-    say(f"{stem}.json, .csv, .png and .svg are written.")
+    say(f"{stem}.json, .csv and .svg are written.")
 
 
 def _print_table3(summary: dict[str, Any]) -> None:

@@ -20,8 +20,8 @@ _QUICK_SEEDS = 5
 def theory(quick: bool, seeds: int, output: str) -> None:
     """Theorem 1, the lemmas, and where equations and Diverse Density have their maximum."""
     from gmil.paper.runs.output import write_csv, write_json
-    from gmil.paper.theory.plot import draw_theory
     from gmil.paper.theory.study import flat_rows, run_study
+    from gmil.reporting.plots.paper import draw_theory
 
     with clear_errors():
         if seeds < 1:
@@ -35,7 +35,7 @@ def theory(quick: bool, seeds: int, output: str) -> None:
         write_csv(flat_rows(summary), f"{stem}.csv")
         draw_theory(summary, stem)
         _print_summary(summary)
-        say(f"{stem}.json, .csv, .png and .svg are written.")
+        say(f"{stem}.json, .csv and .svg are written.")
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

@@ -26,8 +26,6 @@ Verdict = Literal["better", "worse", "equivalent", "undecided"]
 
 ZONE = 0.01
 """Differences of up to one point, either way, do not matter in practice."""
-FEWEST_DATASETS = 12
-"""From how many data sets on a critical-difference diagram is drawn."""
 
 
 def accuracy_interval(correct: Booleans, *, level: float = 0.95, random_state: int = 0) -> tuple[float, float]:
@@ -259,17 +257,6 @@ def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = 0.05)
     """
     quantile = float(stats.studentized_range.ppf(1 - alpha, n_methods, np.inf)) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))
-
-
-def refuse_few_datasets(n_datasets: int) -> None:
-    """Refuse a critical-difference diagram of too few data sets, and say why."""
-    if n_datasets < FEWEST_DATASETS:
-        msg = (
-            f"A critical-difference diagram needs {FEWEST_DATASETS} data sets at least, got {n_datasets}: with fewer, "
-            "ranks are so coarse that hardly any methods can be told apart, and lines that join them all "
-            "read as if they were equal. Compare two methods on each data set with `compare`."
-        )
-        raise ValueError(msg)
 
 
 def _score_table(scores: ArrayLike) -> Floats:

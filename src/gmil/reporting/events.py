@@ -1,16 +1,17 @@
-"""Table 3 and Figure 9, events in videos: summaries to tables and to times over the number of bags."""
+"""Table 3 and Figure 9, events in videos: summaries to tables."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.paper.figures.plotting import dataset_title
+from gmil.reporting.formatting import ratio_text, seconds_text
+from gmil.reporting.plot_data import title_with_dataset
+from gmil.reporting.provenance import key_of
 from gmil.reporting.summary import Cell, Table, TimedFigure, TimedLine, TimedPoint
-from gmil.reporting.svg import seconds_text
-from gmil.reporting.tables import NOTHING, percent, ratio_text
+from gmil.reporting.tables import NOTHING, cell_of
 
 if TYPE_CHECKING:
-    from gmil.reporting.sources import Ledger
+    from gmil.reporting.provenance import Ledger
 
 OF_VIDEOS = ("table3", "figure9")
 """Experiments whose summaries have a shape of their own."""
@@ -28,7 +29,7 @@ def event_tables(found: dict[str, Any], ledger: Ledger) -> list[Table]:
         made.append(_measures_table(found, dataset, rows, key, ledger))
         printed = [row for row in found["rows"] if row["dataset"] == f"{dataset} (real)"]
         if printed:
-            made.append(_accuracy_table(found, dataset, rows, printed, f"{key}-accuracy", ledger))
+            made.append(_accuracy_table(found, dataset, [*rows, *printed], f"{key}-accuracy", ledger))
     return made
 
 
@@ -38,81 +39,54 @@ def _measures_table(found: dict[str, Any], dataset: str, rows: list[dict[str, An
     header = ["method", *events, "mean AUC", "AP", "balanced accuracy, %", "recall, %", "accuracy, %", "time"]
     counts = ", ".join(f"{event} {count}" for event, count in facts["positive"].items())
     text = (
-        "Area under the curve (AUC) of every event against all other videos; then means over events, AP being average "
-        "precision; time by the clock, of one cross-validation of all events. Always saying no is not measured: its "
-        f"figures follow from the number of videos. {facts['bags']} videos, {facts['instances']} instances of "
+        "Area under the ROC curve (AUC) of every event against all other videos, then means over events; AP: average "
+        "precision; time: wall-clock time of one cross-validation of all events. The row of the majority class (always "
+        f"no) follows from the class counts. {facts['bags']} videos, {facts['instances']} instances of "
         f"{facts['features']} features; videos with the event: {counts}."
     )
     if found["protocol"]["repeats"] > 1:
         text += " ±: one standard deviation over repeats."
     cells = [[Cell(row["label"]), *_measures(found, row, events, ledger)] for row in rows]
-    return Table(key, _title(found, dataset), header, cells, text)
+    return Table(key, title_with_dataset(found, dataset), header, cells, text)
 
 
 def _measures(found: dict[str, Any], row: dict[str, Any], events: list[str], ledger: Ledger) -> list[Cell]:
     if not row["cells"]:
         return [Cell("not run", tone="muted"), *[NOTHING] * (len(events) + 5)]
     source, mean = _source(found, row, ledger), row["mean"]
-    cells = [_number(row["cells"][event]["auc"], source, row["cells"][event].get("auc_spread")) for event in events]
-    cells += [_number(mean["auc"], source), _number(mean["average_precision"], source)]
-    cells += [_share(mean[measure], source) for measure in _SHARES]
+    cells = []
+    for event in events:
+        spread = row["cells"][event].get("auc_spread")
+        detail = "" if spread is None else f"± {spread:.3f}"
+        cells.append(cell_of(row["cells"][event]["auc"], ".3f", source, detail=detail))
+    cells += [cell_of(mean[name], ".3f", source) for name in ("auc", "average_precision")]
+    cells += [cell_of(mean[name], ".1f", source, scale=100) for name in _SHARES]
     measured = source is not None and row["seconds"] is not None
     return [*cells, Cell(seconds_text(row["seconds"]), source=source) if measured else NOTHING]
 
 
-def _accuracy_table(
-    found: dict[str, Any],
-    dataset: str,
-    rows: list[dict[str, Any]],
-    printed: list[dict[str, Any]],
-    key: str,
-    ledger: Ledger,
-) -> Table:
+def _accuracy_table(found: dict[str, Any], dataset: str, rows: list[dict[str, Any]], key: str, ledger: Ledger) -> Table:
     events = list(found["datasets"][dataset]["positive"])
     cells = []
-    for row in [*rows, *printed]:
+    for row in rows:
         if row["cells"]:
             source = _source(found, row, ledger) if row["dataset"] == dataset else None
-            values = [row["cells"].get(event, {}).get("accuracy") for event in events]
-            mean = _share(row["mean"]["accuracy"], source)
-            cells.append([Cell(row["label"]), *(_share(value, source) for value in values), mean])
+            values = [*(row["cells"].get(event, {}).get("accuracy") for event in events), row["mean"]["accuracy"]]
+            cells.append([Cell(row["label"]), *(cell_of(value, ".1f", source, scale=100) for value in values)])
     text = (
-        "Accuracy in per cent. The published figures are of the real videos, the others of data made to order that has "
-        "nothing but their size, so that the two do not compare. What the published accuracy measures is not said."
+        "Accuracy in per cent. The published figures are of the real videos. The measured ones are of generated data "
+        "of the same size and nothing else in common, so the two do not compare. The paper does not define accuracy."
     )
-    return Table(key, _title(found, dataset, ", accuracy"), ["method", *events, "mean"], cells, text)
+    header = ["method", *events, "mean"]
+    return Table(key, title_with_dataset(found, dataset, ", accuracy"), header, cells, text)
 
 
 def _source(found: dict[str, Any], row: dict[str, Any], ledger: Ledger) -> str | None:
-    """Return the rows behind a row of the table; always saying no needs none."""
+    """Return the rows behind a row of the table; the majority class needs none."""
     if row["method"] == _CONSTANT:
         return None
-    return ledger.summarized(found, row["dataset"], row["label"], "each event", files=row.get("files", ())).key
-
-
-def _number(value: float | None, source: str | None, spread: float | None = None) -> Cell:
-    if value is None:
-        return NOTHING
-    detail = "" if spread is None else f"± {spread:.3f}"
-    return Cell(f"{value:.3f}", detail, source=source, tone="" if source else "muted")
-
-
-def _share(value: float | None, source: str | None) -> Cell:
-    return NOTHING if value is None else Cell(percent(value), source=source, tone="" if source else "muted")
-
-
-# -------------------------------------------------------------------------------- times
-
-
-def timed_figure(found: dict[str, Any], ledger: Ledger) -> TimedFigure:
-    """Return Figure 9 as lines."""
-    lines = []
-    for curve in found["curves"]:
-        points = [TimedPoint(**point) for point in curve["points"]]
-        origin = ledger.summarized(found, found["dataset"], curve["label"], f"{len(points)} numbers of bags timed")
-        stopped = curve["stopped"]
-        lines.append(TimedLine(curve["label"], points, None if stopped is None else stopped["bags"], origin.key))
-    return TimedFigure(found["experiment"], _title(found, found["dataset"]), lines)
+    source = ledger.summarized(found, row["dataset"], row["label"], "each event", files=row.get("files", ()))
+    return key_of(source)
 
 
 def times_table(found: dict[str, Any], figure: TimedFigure) -> Table:
@@ -122,29 +96,18 @@ def times_table(found: dict[str, Any], figure: TimedFigure) -> Table:
     stops = {line.stopped for line in figure.lines if line.stopped is not None}
     rows = []
     for bags in sorted(stops.union(instances)):
-        base = by_bags[0].get(bags)
+        first = by_bags[0].get(bags)
         cells = [
-            _time(line, points.get(bags), base if number else None, bags)
-            for number, (line, points) in enumerate(zip(figure.lines, by_bags, strict=True))
+            _time(line, points.get(bags), None if points is by_bags[0] else first, bags)
+            for line, points in zip(figure.lines, by_bags, strict=True)
         ]
         rows.append([Cell(str(bags)), Cell(str(instances[bags])) if bags in instances else NOTHING, *cells])
-    words = f"(×): how many times the time of {figure.lines[0].label}; CPU: the time of the processor."
-    text = " ".join([*found["notes"], words])
+    text = " ".join([*found["notes"], f"(×): ratio to the time of {figure.lines[0].label}; CPU: processor time."])
     return Table(figure.key, figure.title, ["bags", "instances", *(line.label for line in figure.lines)], rows, text)
 
 
 def _time(line: TimedLine, point: TimedPoint | None, first: TimedPoint | None, bags: int) -> Cell:
     if point is None:
-        return Cell("no time", source=line.source, tone="muted") if bags == line.stopped else NOTHING
+        return Cell("not finished", source=line.source, tone="muted") if bags == line.stopped else NOTHING
     ratio = "" if first is None or not first.seconds else ratio_text(point.seconds / first.seconds).strip()
     return Cell(seconds_text(point.seconds), ratio, f"{seconds_text(point.cpu_seconds)} CPU", line.source, "muted")
-
-
-def _title(found: dict[str, Any], dataset: str, what: str = "") -> str:
-    """Return a title whose part before the colon names the data set, too.
-
-    >>> _title({"title": "Table 3: events"}, "ucf-crime", ", accuracy")
-    'Table 3 (UCF-Crime), accuracy: events'
-    """
-    name, _, rest = found["title"].partition(":")
-    return f"{name} ({dataset_title(dataset)}){what}:{rest}"

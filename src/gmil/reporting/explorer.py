@@ -1,4 +1,4 @@
-"""Bags to look into: which of them, which of their instances, and what is said about each."""
+"""Bags to explore: which of them, which of their instances, and what is shown of each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gmil.weighted import WeightedGMIL
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
-    from gmil.reporting.judging import Judged
-    from gmil.reporting.places import ModelCenters, Plane
+    from gmil.reporting.predictions import Predictions
+    from gmil.reporting.projection import ModelCenters, Plane
 
 MOST_BAGS = 200
 BEST, WORST, BETWEEN = 50, 10, 40
@@ -25,7 +25,7 @@ MOST_INSTANCES = BEST + WORST + BETWEEN
 _TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
 
 
-def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: ModelCenters, plane: Plane) -> Explorer:
+def explore(model: Any, bags: Bags, found: Predictions, inside: Bags, space: ModelCenters, plane: Plane) -> Explorer:
     """Return the explorer of bags.
 
     Parameters
@@ -34,12 +34,12 @@ def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: ModelCe
         As it was passed, so that it gets the bags as they were passed.
     bags, inside : Bags
         As they were passed, and as the classifier inside pipelines gets them.
-    judged : Judged
+    found : Predictions
     space, plane : ModelCenters, Plane
     """
-    chosen = choose_bags(len(bags), judged.decisions)
+    chosen = choose_bags(len(bags), found.decisions)
     some, inner = bags[chosen], inside[chosen]
-    scores, text = instance_scores(model, some, judged.column)
+    scores, text = instance_scores(model, some, found.column)
     info = [] if bags.instance_info is None else list(bags.instance_info.column_names)
     columns = ["rank", "instance"] + ["score"] * (scores is not None)
     columns += ["centre", "distance"] * (len(space.centers) > 0) + ["x", "y", *info]
@@ -51,9 +51,9 @@ def explore(model: Any, bags: Bags, judged: Judged, inside: Bags, space: ModelCe
             BagView(
                 number=number,
                 name=str(number if bags.bag_ids is None else bags.bag_ids[number]),
-                label=None if judged.given is None else judged.given[number],
-                predicted=judged.predicted[number],
-                decision=None if judged.decisions is None else _short(judged.decisions[number]),
+                label=None if found.given is None else found.given[number],
+                predicted=found.predicted[number],
+                decision=None if found.decisions is None else _short(found.decisions[number]),
                 n_instances=int(bags.sizes[number]),
                 rows=rows,
             )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from gmil.reporting.formatting import percent
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gmil.reporting.summary import Cell, Curve, ModelLook, Summary, Table
+    from gmil.reporting.summary import Cell, ModelSummary, Summary
 
 _MOST_BAGS, _MOST_BINS = 10, 10
 
@@ -29,8 +31,7 @@ def escaped(text: object) -> str:
 
 
 def _lines(summary: Summary) -> Iterator[str]:
-    yield f"# {escaped(summary.title)}\n"
-    yield f"**{escaped(summary.verdict)}**\n"
+    yield f"# {escaped(summary.title)}\n\n**{escaped(summary.verdict)}**\n"
     if summary.protocol:
         yield f"{escaped(summary.protocol)}\n"
     if summary.trust is not None:
@@ -38,11 +39,16 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield from (f"- {f.level}: **{escaped(f.name)}.** {escaped(f.text)}" for f in summary.trust.findings)
         yield ""
     for table in summary.tables:
-        yield from _table(table)
+        yield f"## {escaped(table.title)}\n"
+        yield from _grid(table.header, [[_cell(cell) for cell in row] for row in table.rows])
+        yield f"{escaped(table.text)}\n"
     for curve in summary.curves:
-        yield from _curve(curve)
-    for look in summary.looks:
-        yield from _look(look)
+        yield f"## {escaped(curve.title)} ({escaped(curve.dataset)})\n"
+        measures = ([p.value, *map(percent, (p.accuracy, p.low, p.high, p.spread))] for p in curve.points)
+        rows = [["all" if value is None else value, *others] for value, *others in measures]
+        yield from _grid([curve.axis, "accuracy, %", "from", "to", "spread"], rows)
+    for model in summary.models:
+        yield from _model(model)
     for title, lines in (("Notes", summary.notes), ("Failed", summary.failures), ("Published", summary.published)):
         if lines:
             yield f"## {title}\n"
@@ -50,83 +56,40 @@ def _lines(summary: Summary) -> Iterator[str]:
             yield ""
     if summary.sources:
         yield "## Rows behind the numbers\n"
-        yield from _grid(
-            ["data set", "method", "setting", "seeds", "folds", "gmil", "finished", "files"],
-            [
-                [
-                    s.dataset,
-                    s.method,
-                    s.setting,
-                    s.seeds_text,
-                    s.folds or "-",
-                    s.gmil,
-                    s.finished_at,
-                    " ".join(s.files),
-                ]
-                for s in summary.sources
-            ],
-        )
+        named = ("dataset", "method", "setting", "seeds_text", "folds", "gmil", "finished_at")
+        rows = [[*(getattr(s, name) or "–" for name in named), " ".join(s.files)] for s in summary.sources]
+        yield from _grid(["data set", "method", "setting", "seeds", "folds", "gmil", "finished", "files"], rows)
     yield "Made with " + ", ".join(f"{escaped(k)} {escaped(v)}" for k, v in summary.environment.items()) + "."
 
 
 def _grid(header: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    yield "| " + " | ".join(escaped(name) for name in header) + " |"
-    yield "|" + "---|" * len(header)
-    for row in rows:
-        yield "| " + " | ".join(escaped(value) for value in row) + " |"
-    yield ""
-
-
-def _table(table: Table) -> Iterator[str]:
-    yield f"## {escaped(table.title)}\n"
-    yield from _grid(table.header, [[_cell(cell) for cell in row] for row in table.rows])
-    if table.text:
-        yield f"{escaped(table.text)}\n"
+    lines = ["| " + " | ".join(map(escaped, row)) + " |" for row in (header, *rows)]
+    yield from (lines[0], "|" + "---|" * len(header), *lines[1:], "")
 
 
 def _cell(cell: Cell) -> str:
-    return " ".join(part for part in (cell.text, cell.detail, f"({cell.note})" if cell.note else "") if part)
+    return " ".join(filter(None, (cell.text, cell.detail, f"({cell.note})" if cell.note else "")))
 
 
-def _curve(curve: Curve) -> Iterator[str]:
-    yield f"## {escaped(curve.title)} ({escaped(curve.dataset)})\n"
-    rows = [
-        [
-            "all" if p.value is None else p.value,
-            _percent(p.accuracy),
-            _percent(p.low),
-            _percent(p.high),
-            _percent(p.spread),
+def _model(model: ModelSummary) -> Iterator[str]:
+    yield f"## {escaped(model.title)}\n\n{escaped(model.text)}\n\n`{model.model.replace('`', '')}`\n"
+    if model.bins:
+        shown = [b for i, b in enumerate(model.bins) if i < _MOST_BINS or b.in_positive or b.in_negative]
+        rows = [
+            [
+                *(b.number, percent(b.positive_share), percent(b.negative_share), f"{b.score:.3g}"),
+                " ".join(["C+"] * b.in_positive + ["C-"] * b.in_negative),
+            ]
+            for b in shown
         ]
-        for p in curve.points
-    ]
-    yield from _grid([curve.axis, "accuracy, %", "from", "to", "spread"], rows)
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}"
-
-
-def _look(look: ModelLook) -> Iterator[str]:
-    yield f"## {escaped(look.title)}\n\n{escaped(look.text)}\n\n`{look.model.replace('`', '')}`\n"
-    if look.bins:
-        yield from _grid(
-            ["bin", "h+, %", "h-, %", "score (Eq. 6)", "codebook"],
-            [
-                [b.number, _percent(b.positive_share), _percent(b.negative_share), f"{b.score:.3g}",
-                 " ".join(["C+"] * b.in_positive + ["C-"] * b.in_negative)]
-                for b in look.bins if b.in_positive or b.in_negative or b in look.bins[:_MOST_BINS]
-            ],
-        )  # fmt: skip
-    if look.views:
-        yield from _grid(["view", "weight"], [[v.name, f"{v.weight:.3g}"] for v in look.views])
-    if look.explorer is not None:
-        bags = sorted(look.explorer.bags, key=lambda b: -(b.decision if b.decision is not None else float("-inf")))
-        yield f"The {min(_MOST_BAGS, len(bags))} bags with the highest decisions, of {look.explorer.n_bags}:\n"
-        yield from _grid(
-            ["bag", "predicted", "label", "decision", "best instance"],
-            [
-                [b.name, b.predicted, "-" if b.label is None else b.label, b.decision, b.rows[0][1]]
-                for b in bags[:_MOST_BAGS]
-            ],
-        )
+        yield from _grid(["bin", "h+, %", "h-, %", "score (Eq. 6)", "codebook"], rows)
+    if model.views:
+        yield from _grid(["view", "weight"], [[v.name, f"{v.weight:.3g}"] for v in model.views])
+    if model.explorer is not None:
+        bags = sorted(model.explorer.bags, key=lambda b: -(b.decision if b.decision is not None else float("-inf")))
+        yield f"The {min(_MOST_BAGS, len(bags))} bags with the highest decisions, of {model.explorer.n_bags}:\n"
+        rows = [
+            [b.name, b.predicted, "–" if b.label is None else b.label, b.decision, b.rows[0][1]]
+            for b in bags[:_MOST_BAGS]
+        ]
+        yield from _grid(["bag", "predicted", "label", "decision", "best instance"], rows)

@@ -44,7 +44,7 @@ class Report:
         return to_markdown(self.summary)
 
     def to_json(self) -> str:
-        """Return the same as JSON; a number that is none is null."""
+        """Return the same as JSON; NaN and infinity are null."""
         return json.dumps(finite(self.summary.to_dict()), indent=1) + "\n"
 
     def save(self, path: str | os.PathLike[str]) -> Path:

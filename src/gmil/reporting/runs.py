@@ -6,17 +6,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmil.checks.findings import warnings_among
+from gmil.checks.findings import Finding, warnings_among
 from gmil.errors import MissingFileError
 from gmil.reporting import events, tables
+from gmil.reporting.plot_data import accuracy_panels, curves, timed_figure
+from gmil.reporting.provenance import Ledger
 from gmil.reporting.result import Report
-from gmil.reporting.run_looks import looks_of_run
-from gmil.reporting.sources import Ledger
-from gmil.reporting.summary import Finding, Summary, Trust
+from gmil.reporting.run_models import models_of_run
+from gmil.reporting.summary import Summary, Trust
 from gmil.reporting.verdicts import verdict_of
 
 if TYPE_CHECKING:
     import os
+
+    from gmil.reporting.summary import Table, TimedFigure
 
 _ORDER = ("compare", "table1", "table2", "table3", "figure7", "figure9")
 
@@ -29,30 +32,19 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
     folder : path
         The output folder of ``gmil paper`` or ``gmil compare``.
     look : str, optional
-        The data set of the paper to look inside a model of; "none" leaves it out. By default Musk2, or the first.
+        The data set of the paper of which a model is shown; "none" leaves it out. By default Musk2, or the first.
     """
     found = read_summaries(Path(folder))
     ledger = Ledger(Path(folder))
     by_name = {entry["experiment"]: entry for entry in found}
     plain = [entry for entry in found if entry["experiment"] not in events.OF_VIDEOS]
-    accuracies = [entry for entry in plain if tables.has_accuracies(entry)]
-    seconds = [entry for entry in plain if tables.has_seconds(entry) and not tables.has_accuracies(entry)]
-    looks, look_notes = looks_of_run(by_name, look)
-    made = [
-        tables.comparison_table(entry, ledger)
-        if entry["experiment"] == "compare"
-        else tables.accuracy_table(entry, ledger)
-        for entry in accuracies
-    ]
-    made += [table for entry in accuracies for table in tables.reproduction_tables(entry, ledger)]
-    made += [tables.seconds_table(entry, ledger) for entry in seconds]
-    made += events.event_tables(by_name["table3"], ledger) if "table3" in by_name else []
-    times = [events.timed_figure(by_name["figure9"], ledger)] if "figure9" in by_name else []
-    made += [events.times_table(by_name["figure9"], figure) for figure in times]
-    panels = [panel for entry in accuracies for panel in tables.accuracy_panels(entry, ledger)]
-    curves = [curve for entry in plain for curve in tables.curves(entry, ledger)]
+    accuracies = [entry for entry in plain if tables.has(entry, "accuracy")]
+    models, model_notes = models_of_run(by_name, look)
+    made, times = _tables(by_name, plain, ledger)
     beside = [entry for entry in found if entry["experiment"] != "figure9"]  # whose notes stand below its picture
-    notes = [note for entry in beside for note in entry.get("notes", [])] + look_notes
+    notes = [note for entry in beside for note in entry.get("notes", [])] + model_notes
+    panels = [panel for entry in accuracies for panel in accuracy_panels(entry, ledger)]
+    drawn = [curve for entry in plain for curve in curves(entry, ledger)]
     notes += [f"{name} is missing from the folder of the run." for name in ledger.missing]
     summary = Summary(
         title=_title(by_name),
@@ -61,9 +53,9 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         trust=_trust(by_name.get("compare", {})),
         panels=panels,
         tables=made,
-        curves=curves,
+        curves=drawn,
         times=times,
-        looks=looks,
+        models=models,
         sources=ledger.sources,
         published=_published(accuracies),
         notes=list(dict.fromkeys(notes)),
@@ -71,6 +63,26 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         environment=_environment(found),
     )
     return Report(summary)
+
+
+def _tables(
+    by_name: dict[str, dict[str, Any]], plain: list[dict[str, Any]], ledger: Ledger
+) -> tuple[list[Table], list[TimedFigure]]:
+    """Return all tables in order: accuracies, reproduction, times, videos; and the figure of times."""
+    accuracies = [entry for entry in plain if tables.has(entry, "accuracy")]
+    made = [
+        (tables.comparison_table if entry["experiment"] == "compare" else tables.accuracy_table)(entry, ledger)
+        for entry in accuracies
+    ]
+    made += [table for entry in accuracies for table in tables.reproduction_tables(entry, ledger)]
+    made += [tables.seconds_table(entry, ledger) for entry in plain if _is_timed(entry)]
+    made += events.event_tables(by_name["table3"], ledger) if "table3" in by_name else []
+    times = [timed_figure(by_name["figure9"], ledger)] if "figure9" in by_name else []
+    return [*made, *(events.times_table(by_name["figure9"], figure) for figure in times)], times
+
+
+def _is_timed(found: dict[str, Any]) -> bool:
+    return tables.has(found, "seconds") and not tables.has(found, "accuracy")
 
 
 def read_summaries(folder: Path) -> list[dict[str, Any]]:
@@ -101,7 +113,7 @@ def _summary_in(path: Path) -> dict[str, Any] | None:
 def _title(by_name: dict[str, dict[str, Any]]) -> str:
     if "compare" in by_name:
         return str(by_name["compare"]["title"])
-    return "GMIL, the paper's experiments measured again"
+    return "GMIL: the experiments of the paper, reproduced"
 
 
 def _protocol(found: dict[str, Any]) -> str:
@@ -111,24 +123,21 @@ def _protocol(found: dict[str, Any]) -> str:
         return f"Figure 9: every number of bags once, {limit}, seed {found['seed']}."
     if not protocol:
         return ""
-    repeats = "round" if tables.has_seconds(found) and not tables.has_accuracies(found) else "repeat"
+    repeats = "round" if _is_timed(found) else "repeat"
     repeats += "s" * (protocol["repeats"] != 1)
     quick = " (quick)" if found.get("quick") else ""
     last = protocol["seed"] + protocol["repeats"] - 1
     seeds = f"seed {protocol['seed']}" if last == protocol["seed"] else f"seeds {protocol['seed']} to {last}"
     name = found["title"].partition(":")[0]
-    text = f"{name}{quick}: {protocol['folds']}-fold, {protocol['repeats']} {repeats}, {seeds}"
+    parts = [f"{name}{quick}: {protocol['folds']}-fold, {protocol['repeats']} {repeats}, {seeds}"]
     if found.get("repeats"):
-        text += f" ({', '.join(f'{label} {own} repeats' for label, own in found['repeats'].items())})"
-    if protocol.get("tuned_repeats"):
-        times = protocol["tuned_repeats"]
-        text += (
-            f"; tuned {'once' if times == 1 else f'{times} times'} with {protocol['inner_folds']} inner folds and at "
-        )
-        text += f"most {protocol['max_settings']} settings"
+        parts[0] += f" ({', '.join(f'{label} {own} repeats' for label, own in found['repeats'].items())})"
+    if times := protocol.get("tuned_repeats"):
+        how = f"{protocol['inner_folds']} inner folds and at most {protocol['max_settings']} settings"
+        parts.append(f"tuned {'once' if times == 1 else f'{times} times'} with {how}")
     if found.get("data", {}).get("group"):
-        text += f"; whole groups ({found['data']['group']}) left out"
-    return f"{text}."
+        parts.append(f"whole groups ({found['data']['group']}) left out")
+    return f"{'; '.join(parts)}."
 
 
 def _trust(compared: dict[str, Any]) -> Trust | None:

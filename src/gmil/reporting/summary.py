@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from gmil.checks import Finding
 
 Tone = Literal["", "good", "bad", "muted"]
-
-
 _MOST_SEEDS = 20
 """How many seeds are written out one by one."""
 
 
 @dataclass(frozen=True)
-class Source:
+class Provenance:
     """The rows that a number comes from.
 
     Parameters
@@ -31,6 +32,8 @@ class Source:
     files : list of str
         Relative to the folder of the run.
     finished_at : str
+    seconds : float, optional
+        Of one whole cross-validation, where they are known.
     """
 
     key: str
@@ -43,6 +46,7 @@ class Source:
     versions: str
     files: list[str]
     finished_at: str
+    seconds: float | None = None
 
     @property
     def seeds_text(self) -> str:
@@ -125,6 +129,7 @@ class CurvePoint:
     seconds: float | None
     source: str | None
     seconds_source: str | None
+    seconds_range: list[float] | None = None  # over rounds
 
 
 @dataclass(frozen=True)
@@ -156,12 +161,12 @@ class TimedLine:
     label: str
     points: list[TimedPoint]
     stopped: int | None
-    source: str
+    source: str | None
 
 
 @dataclass(frozen=True)
 class TimedFigure:
-    """Times over the number of bags; the table with the same ``key`` says them in numbers."""
+    """Times over the number of bags; the table with the same ``key`` has the numbers."""
 
     key: str
     title: str
@@ -169,18 +174,8 @@ class TimedFigure:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One check of the data: "ok", "note" or "warning"."""
-
-    name: str
-    level: str
-    value: float | None
-    text: str
-
-
-@dataclass(frozen=True)
 class Trust:
-    """Whether the data can be trusted: the warnings by name and check by check; ``text`` says with which seed."""
+    """Whether the data can be trusted: the warnings by name, and every check; ``text`` names seed and version."""
 
     warnings: str
     findings: list[Finding]
@@ -238,7 +233,7 @@ class BagView:
 
 @dataclass(frozen=True)
 class Explorer:
-    """Bags to look into.
+    """Bags to explore.
 
     Parameters
     ----------
@@ -267,15 +262,15 @@ class Explorer:
 
 @dataclass(frozen=True)
 class ViewWeight:
-    """The say of one view of `gmil.WeightedGMIL`."""
+    """The weight of one view of `gmil.WeightedGMIL`."""
 
     name: str
     weight: float
 
 
 @dataclass(frozen=True)
-class ModelLook:
-    """A look inside a fitted model; parts that a model does not have are None or empty."""
+class ModelSummary:
+    """What is inside a fitted model; parts that a model does not have are None or empty."""
 
     title: str
     model: str
@@ -285,7 +280,6 @@ class ModelLook:
     views: list[ViewWeight] = field(default_factory=list)
     map: InstanceMap | None = None
     explorer: Explorer | None = None
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -303,8 +297,8 @@ class Summary:
     tables : list of Table
     curves : list of Curve
     times : list of TimedFigure
-    looks : list of ModelLook
-    sources : list of Source
+    models : list of ModelSummary
+    sources : list of Provenance
     published : list of str
         Where published figures come from.
     notes, failures : list of str
@@ -320,8 +314,8 @@ class Summary:
     tables: list[Table] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     times: list[TimedFigure] = field(default_factory=list)
-    looks: list[ModelLook] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    models: list[ModelSummary] = field(default_factory=list)
+    sources: list[Provenance] = field(default_factory=list)
     published: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

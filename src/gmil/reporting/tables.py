@@ -1,16 +1,17 @@
-"""Summaries of experiments, as they lie in the folder of a run, to tables, panels and curves."""
+"""Summaries of experiments, as they lie in the folder of a run, to tables: accuracies, comparisons, times."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.paper.figures.plotting import dataset_title
+from gmil.paper.tables.published import dataset_title
 from gmil.paper.tables.table1 import COLUMN_TITLES
-from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Cell, Curve, CurvePoint, Table
-from gmil.reporting.svg import seconds_text
+from gmil.reporting.formatting import interval_text, percent, ratio_text, seconds_text
+from gmil.reporting.provenance import key_of
+from gmil.reporting.summary import Cell, Table
 
 if TYPE_CHECKING:
-    from gmil.reporting.sources import Ledger
+    from gmil.reporting.provenance import Ledger
     from gmil.reporting.summary import Tone
 
 _MEASURED = ("paper", "tuned", "control")
@@ -18,14 +19,16 @@ NOTHING = Cell("–", tone="muted")
 """What was not measured."""
 
 
-def has_accuracies(found: dict[str, Any]) -> bool:
-    """Tell whether a summary is a table of accuracies."""
-    return any("accuracy" in cell for row in found.get("rows", []) for cell in row.get("cells", {}).values())
+def has(found: dict[str, Any], measure: str) -> bool:
+    """Tell whether a summary is a table of a measure, "accuracy" or "seconds"."""
+    return any(measure in cell for row in found.get("rows", []) for cell in row.get("cells", {}).values())
 
 
-def has_seconds(found: dict[str, Any]) -> bool:
-    """Tell whether a summary is a table of times."""
-    return any("seconds" in cell for row in found.get("rows", []) for cell in row.get("cells", {}).values())
+def cell_of(value: float | None, form: str, source: str | None, *, scale: float = 1.0, detail: str = "") -> Cell:
+    """Return a number that leads to its rows; one without rows is muted."""
+    if value is None:
+        return NOTHING
+    return Cell(format(scale * value, form), detail, source=source, tone="" if source else "muted")
 
 
 # -------------------------------------------------------------------------------- accuracies
@@ -34,22 +37,27 @@ def has_seconds(found: dict[str, Any]) -> bool:
 def accuracy_table(found: dict[str, Any], ledger: Ledger) -> Table:
     """Return accuracies with intervals, and beside each measured one the published figure and the difference."""
     datasets = found["datasets"]
-    printed = {(row["label"], d): cell["accuracy"] for row in found["rows"] if row["column"] == "printed"
-               for d, cell in row["cells"].items()}  # fmt: skip
+    printed = {
+        (row["label"], dataset): cell["accuracy"]
+        for row in found["rows"]
+        if row["column"] == "printed"
+        for dataset, cell in row["cells"].items()
+    }
+    has_mean = len(datasets) > 1
     rows = []
     for row in found["rows"]:
         cells = [_accuracy_cell(row, d, printed.get((row["label"], d)), ledger) for d in datasets]
         mean = NOTHING if row.get("mean") is None else Cell(percent(row["mean"]))
         if any(cell is not NOTHING for cell in cells):
             name = Cell(row["label"], row["title"], row.get("variant") or "", tone="muted")
-            rows.append([name, *cells, *([mean] if len(datasets) > 1 else [])])
-    header = ["method", *(dataset_title(d) for d in datasets), *(["mean"] if len(datasets) > 1 else [])]
+            rows.append([name, *cells, *[mean] * has_mean])
     text = (
-        "Accuracy in per cent; 95 % intervals by bootstrap over bags, and by Wilson where fewer than five bags are "
-        "wrong or right; a mean is that of its row."
+        "Accuracy in per cent, with 95 % confidence intervals: bootstrap over bags, or Wilson where fewer than five "
+        "bags are wrong or right. The mean is over the data sets of the row."
     )
     if printed:
         text += " Below: the published figure and the difference to it; published figures come from other folds."
+    header = ["method", *map(dataset_title, datasets), *["mean"] * has_mean]
     return Table(found["experiment"], _title(found), header, rows, text)
 
 
@@ -57,15 +65,18 @@ def _accuracy_cell(row: dict[str, Any], dataset: str, printed: float | None, led
     cell = row["cells"].get(dataset)
     if cell is None:
         return NOTHING
-    origin = ledger.jobs(cell.get("jobs", []), dataset, row["label"], row["title"])
-    source = None if origin is None else origin.key
+    source = _source(ledger, cell, dataset, row)
     if cell.get("accuracy") is None:
         return Cell("failed", source=source, tone="muted")
     if row["column"] not in _MEASURED:
         return Cell(percent(cell["accuracy"]), tone="muted")
-    low, high = cell["interval"]
     note, tone = _against(cell, printed)
-    return Cell(percent(cell["accuracy"]), f"{percent(low)} to {percent(high)}", note, source, tone)
+    return Cell(percent(cell["accuracy"]), interval_text(cell["interval"]), note, source, tone)
+
+
+def _source(ledger: Ledger, cell: dict[str, Any], dataset: str, row: dict[str, Any]) -> str | None:
+    found = ledger.jobs(cell.get("jobs", []), dataset, row["label"], row.get("title", COLUMN_TITLES["paper"]))
+    return key_of(found)
 
 
 def _against(cell: dict[str, Any], printed: float | None) -> tuple[str, Tone]:
@@ -81,17 +92,16 @@ def reproduction_tables(found: dict[str, Any], ledger: Ledger) -> list[Table]:
     """Return how near single cross-validations of GMIL as printed come to the published figures, if that is known."""
     rows = [_reproduction_row(cell, ledger) for cell in found.get("reproduction", [])]
     header = ["data set", "cross-validations", "mean", "best", "published", "at or above it, %"]
-    text = "GMIL with what the paper prints, every whole cross-validation by itself, each with other folds and seeds."
+    text = "GMIL with the settings that the paper prints; every cross-validation has folds and seeds of its own."
     return [Table(f"{found['experiment']}-reproduction", "GMIL as printed", header, rows, text)] if rows else []
 
 
 def _reproduction_row(cell: dict[str, Any], ledger: Ledger) -> list[Cell]:
-    origin = ledger.jobs(cell["jobs"], cell["dataset"], cell["label"], COLUMN_TITLES["paper"])
-    source = None if origin is None else origin.key
+    source = _source(ledger, cell, cell["dataset"], cell)
     return [
         Cell(dataset_title(cell["dataset"])),
         Cell(str(cell["repeats"]), source=source),
-        Cell(percent(cell["accuracy"]), " to ".join(percent(limit) for limit in cell["interval"]), source=source),
+        Cell(percent(cell["accuracy"]), interval_text(cell["interval"]), source=source),
         Cell(percent(cell["best"]), source=source),
         Cell(percent(cell["published"]), tone="muted"),
         Cell(percent(cell["reached"]), source=source),
@@ -103,60 +113,36 @@ def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
     (dataset,) = found["datasets"]
     rows = [[Cell(row["label"], row["title"]), *_measures(row, dataset, ledger)] for row in found["rows"]]
     header = ["method", "accuracy, %", "95 % interval", "AUC", "balanced accuracy, %", "to the best", "", "time"]
+    units = found.get("resampled", "bags")
     text = (
-        f"Intervals by bootstrap over {(drawn := found.get('resampled', 'bags'))}, and by Wilson where fewer than five "
-        f"{drawn} are wrong or right. Differences to the best method by the corrected resampled t-test with Holm's "
-        "correction for the number of rows: worse where the whole interval of the difference is over one point below, "
-        "undecided where it may be more or less. The best was picked on these same bags, and so flatters a little."
+        f"Confidence intervals: bootstrap over {units}, or Wilson where fewer than five {units} are wrong or right. "
+        "Differences to the best method: corrected resampled t-test with Holm's correction for the number of rows. "
+        "Worse: the whole interval of the difference is more than one point below. Undecided: it may be more or less. "
+        "The best method was selected on these same bags, so its accuracy is slightly optimistic."
     )
     return Table(found["experiment"], _title(found), header, rows, text)
 
 
 def _measures(row: dict[str, Any], dataset: str, ledger: Ledger) -> list[Cell]:
     cell = row["cells"][dataset]
-    origin = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
-    source = None if origin is None else origin.key
+    found = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
+    source = key_of(found)
     if cell["accuracy"] is None:
         return [Cell("failed", source=source, tone="muted"), *[NOTHING] * 6]
     against = cell.get("against_best")
-    difference, verdict = NOTHING, NOTHING
+    compared = [NOTHING, NOTHING]
     if against is not None:
-        difference = Cell(f"{100 * against['difference']:+.1f}".replace("-", "−"), source=source)
-        verdict = Cell(against["verdict"], tone="bad" if against["verdict"] == "worse" else "muted")
-    seconds = None if origin is None else origin.seconds
+        worse = against["verdict"] == "worse"
+        difference = f"{100 * against['difference']:+.1f}".replace("-", "−")
+        compared = [Cell(difference, source=source), Cell(against["verdict"], tone="bad" if worse else "muted")]
     return [
         Cell(percent(cell["accuracy"]), source=source),
-        Cell(" to ".join(percent(limit) for limit in cell["interval"]), source=source),
+        Cell(interval_text(cell["interval"]), source=source),
         NOTHING if cell["auc"] is None else Cell(f"{cell['auc']:.3f}", source=source),
         Cell(percent(cell["balanced_accuracy"]), source=source),
-        difference,
-        verdict,
-        NOTHING if seconds is None else Cell(seconds_text(seconds), source=source),
+        *compared,
+        Cell(seconds_text(found.seconds), source=source) if found and found.seconds is not None else NOTHING,
     ]
-
-
-def accuracy_panels(found: dict[str, Any], ledger: Ledger) -> list[AccuracyPanel]:
-    """Return accuracy against time, one panel per data set, for all that was measured."""
-    panels = []
-    for dataset in found["datasets"]:
-        points = [p for row in found["rows"] if (p := _point(row, dataset, ledger)) is not None]
-        floors = [row["cells"][dataset]["accuracy"] for row in found["rows"]
-                  if row["method"] == "majority" and dataset in row["cells"]]  # fmt: skip
-        if points:
-            panels.append(AccuracyPanel(dataset, dataset_title(dataset), points, floors[0] if floors else None))
-    return panels
-
-
-def _point(row: dict[str, Any], dataset: str, ledger: Ledger) -> AccuracyPoint | None:
-    cell = row["cells"].get(dataset) or {}
-    if row["method"] == "majority" or cell.get("accuracy") is None or not cell.get("jobs"):
-        return None
-    origin = ledger.jobs(cell["jobs"], dataset, row["label"], row["title"])
-    if origin is None or origin.seconds is None:
-        return None
-    low, high = cell["interval"]
-    setting = "tuned" if row["column"] == "tuned" else row["title"]
-    return AccuracyPoint(row["method"], row["label"], setting, cell["accuracy"], low, high, origin.seconds, origin.key)
 
 
 # -------------------------------------------------------------------------------- times
@@ -171,10 +157,10 @@ def seconds_table(found: dict[str, Any], ledger: Ledger) -> Table:
         if any(cell is not NOTHING for cell in cells):
             rows.append([Cell(row["label"], note=row.get("variant") or "", tone="muted"), *cells])
     text = (
-        "CPU time of one cross-validation, the median over rounds, and how many times that of GMIL; below, what the "
-        "paper prints. Two machines do not compare, only ratios on the same machine do."
+        "CPU time of one cross-validation, median over rounds, with the ratio to GMIL; below: the published figure. "
+        "Times from two machines do not compare; ratios on one machine do."
     )
-    return Table(found["experiment"], _title(found), ["method", *(dataset_title(d) for d in datasets)], rows, text)
+    return Table(found["experiment"], _title(found), ["method", *map(dataset_title, datasets)], rows, text)
 
 
 def _seconds_cell(row: dict[str, Any], dataset: str, found: dict[str, Any], ledger: Ledger) -> Cell:
@@ -188,56 +174,10 @@ def _seconds_cell(row: dict[str, Any], dataset: str, found: dict[str, Any], ledg
         failed = cell.get("failure") is not None
         return Cell("failed" if failed else "–", note=note, tone="muted") if failed or note else NOTHING
     case = (dataset, row["method"], "paper", row["label"])
-    origin = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
-    source = None if origin is None else origin.key
-    return Cell(seconds_text(cell["seconds"]), ratio_text(cell.get("ratio")).strip(), note, source, "muted")
-
-
-def ratio_text(ratio: float | None) -> str:
-    """Return how many times something is something else, in brackets, after a space."""
-    return "" if ratio is None else f" ({ratio:.3g}×)" if ratio < 1000 else f" ({ratio:.0f}×)"
-
-
-# -------------------------------------------------------------------------------- curves
-
-
-def curves(found: dict[str, Any], ledger: Ledger) -> list[Curve]:
-    """Return the sweeps of a figure."""
-    made = []
-    for curve in found.get("curves", []):
-        dataset = curve["dataset"]
-        floor = (found.get("controls", {}).get(dataset, {}).get("majority") or {}).get("accuracy")
-        points = [_curve_point(curve, point, found, ledger) for point in curve["points"]]
-        made.append(Curve(curve["name"], curve["title"], curve["axis"], dataset_title(dataset), floor, points))
-    return made
-
-
-def _curve_point(curve: dict[str, Any], point: dict[str, Any], found: dict[str, Any], ledger: Ledger) -> CurvePoint:
-    setting = f"{curve['parameter']} = {'all' if point['value'] is None else point['value']}"
-    origin = ledger.jobs(point.get("jobs", []), curve["dataset"], curve["method"], setting)
-    timed = None
-    if point.get("seconds") is not None:
-        case = (curve["dataset"], curve["method"], curve["name"], f"{curve['parameter']}={point['value']}")
-        timed = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
-    low, high = point.get("interval") or (None, None)
-    value = point["value"]
-    return CurvePoint(
-        value=None if value is None else float(value),
-        accuracy=point.get("accuracy"),
-        low=low,
-        high=high,
-        spread=point.get("spread"),
-        auc=point.get("auc"),
-        seconds=point.get("seconds"),
-        source=None if origin is None else origin.key,
-        seconds_source=None if timed is None else timed.key,
-    )
+    source = ledger.timings(found["rows_file"], *case, seed=found["protocol"]["seed"])
+    ratio = ratio_text(cell.get("ratio")).strip()
+    return Cell(seconds_text(cell["seconds"]), ratio, note, key_of(source), "muted")
 
 
 def _title(found: dict[str, Any]) -> str:
     return f"{found['title']}{' (quick)' if found.get('quick') else ''}"
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, without the sign."""
-    return f"{100 * share:.1f}"

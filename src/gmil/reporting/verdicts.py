@@ -1,4 +1,4 @@
-"""What a run says, in one sentence."""
+"""The result of a run in one sentence."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 from gmil.checks.findings import warnings_among
 from gmil.errors import listed
-from gmil.paper.figures.plotting import dataset_title
-from gmil.paper.tables.published import best_published
-from gmil.reporting.svg import seconds_text
+from gmil.paper.tables.published import best_published, dataset_title
+from gmil.reporting.formatting import joined, seconds_text, sentence
 
 
 def verdict_of(by_name: dict[str, dict[str, Any]]) -> str:
@@ -27,7 +26,7 @@ def verdict_of(by_name: dict[str, dict[str, Any]]) -> str:
 def table1_verdict(found: dict[str, Any]) -> str:
     """Return how often the paper's figures for GMIL are reached, and which method has the highest mean."""
     parts = [*_reached(found.get("reproduction", [])), *_highest(found)]
-    return _sentence("; ".join(parts) or "nothing was measured")
+    return sentence("; ".join(parts) or "nothing was measured")
 
 
 def _reached(cells: list[dict[str, Any]]) -> list[str]:
@@ -38,10 +37,10 @@ def _reached(cells: list[dict[str, Any]]) -> list[str]:
         sets.setdefault(share, []).append(dataset_title(cell["dataset"]))
     if not sets:
         return []
-    shares = [f"in {share} on {_joined(titles)}" for share, titles in sets.items()]
+    shares = [f"in {share} on {joined(titles)}" for share, titles in sets.items()]
     repeats = cells[0]["repeats"]
     of = f"{repeats} cross-validations" if repeats > 1 else "one cross-validation"
-    return [f"of {of} on each set, the paper's GMIL as printed reaches its published figure {_joined(shares)}"]
+    return [f"of {of} on each set, the paper's GMIL as printed reaches its published figure {joined(shares)}"]
 
 
 def _highest(found: dict[str, Any]) -> list[str]:
@@ -56,7 +55,7 @@ def _highest(found: dict[str, Any]) -> list[str]:
     if len(labels) > 1:
         which = f"the highest mean accuracy of the {len(labels)} methods measured here{names},"
     sets = [dataset_title(dataset) for dataset in found["datasets"]]
-    over = f"on {sets[0]}" if len(sets) == 1 else f"over {_joined(sets)}"
+    over = f"on {sets[0]}" if len(sets) == 1 else f"over {joined(sets)}"
     said = [f"{best['label']} has {which} {100 * best['mean']:.1f} % {over}"]
     published = best_published(found["datasets"])
     if published is not None:
@@ -81,14 +80,14 @@ def compare_verdict(found: dict[str, Any]) -> str:
         findings = found["trust"]["findings"]
         checked = f"; the check of the data has {warnings_among((f['name'], f['level']) for f in findings)}"
     if best is None or cell is None or cell["accuracy"] is None:
-        return _sentence(f"no method could be measured{checked}")
+        return sentence(f"no method could be measured{checked}")
     methods = [row for row in found["rows"] if row["column"] != "control"]
     low, high = (100 * limit for limit in cell["interval"])
     text = f"{best['label']} has an accuracy of"
     if len(methods) > 1:
         text = f"{best['label']} has the highest accuracy of {len(methods)} methods, picked on these same bags:"
     text += f" {100 * cell['accuracy']:.1f} % (95 % interval {low:.1f} to {high:.1f})"
-    return _sentence(text + _against_others(found, methods) + checked)
+    return sentence(text + _against_others(found, methods) + checked)
 
 
 def _against_others(found: dict[str, Any], methods: list[dict[str, Any]]) -> str:
@@ -96,7 +95,7 @@ def _against_others(found: dict[str, Any], methods: list[dict[str, Any]]) -> str
     controls = [row for row in found["rows"] if row["column"] == "control"]
     equals = _not_worse(methods, found)
     if level := _not_worse(controls, found):
-        return f", which is not shown to be better than {_joined(level)}"
+        return f", which is not shown to be better than {joined(level)}"
     if equals:
         return f"; better than every control, but not shown to be better than {listed(equals, most=3)}"
     others = "every control and each of the others" if len(methods) > 1 else "every control"
@@ -106,10 +105,6 @@ def _against_others(found: dict[str, Any], methods: list[dict[str, Any]]) -> str
 def _not_worse(rows: list[dict[str, Any]], found: dict[str, Any]) -> list[str]:
     compared = {row["label"]: row["cells"][found["datasets"][0]].get("against_best") for row in rows}
     return [label for label, against in compared.items() if against is not None and against["verdict"] != "worse"]
-
-
-def _joined(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _table2_verdict(found: dict[str, Any]) -> str:
@@ -137,13 +132,9 @@ def events_verdict(table3: dict[str, Any], figure9: dict[str, Any]) -> str:
         most = max(common)
         said = [f"{seconds_text(s[most])} by {_short(c)}" for c, s in zip(figure9["curves"], timed, strict=True)]
         parts.append(f"all events of {most} videos are learned in {' and in '.join(said)}")
-    return _sentence("; ".join(parts) or "nothing was measured")
+    return sentence("; ".join(parts) or "nothing was measured")
 
 
 def _short(row: dict[str, Any]) -> str:
     """Return the label of a method without its parameters, which stand in brackets."""
     return str(row["label"]).partition(" (")[0]
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."

@@ -11,6 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_TITLES = {
+    "musk1": "Musk1",
+    "musk2": "Musk2",
+    "elephant": "Elephant",
+    "fox": "Fox",
+    "tiger": "Tiger",
+    "ucf-crime": "UCF-Crime",
+    "med11": "generated, size of MED11",
+}
+
+
+def dataset_title(name: str) -> str:
+    """Return a data set as it is written in titles."""
+    return _TITLES.get(name, name)
+
 
 @cache
 def published() -> dict[str, Any]:

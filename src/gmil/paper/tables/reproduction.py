@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.paper.figures.plotting import dataset_title
-from gmil.paper.tables.published import published_accuracy
+from gmil.paper.tables.published import dataset_title, published_accuracy
 
 if TYPE_CHECKING:
     from gmil.paper.runs.results import Results

@@ -150,16 +150,3 @@ COUNTER_EXAMPLES = (
     ),
 )
 """In the order of the appendix."""
-
-
-class SeparablePoints(NamedTuple):
-    """A problem that is well distributed in the sense of the paper's definition, against its first lemma.
-
-    The target and the positive bag are both separable from negative instances by a line, yet the window around the
-    target holds a negative instance and not the second one of the positive bag.
-    """
-
-    target: tuple[float, float] = (0.0, 0.0)
-    positive_bag: tuple[tuple[float, float], ...] = ((0.0, 0.0), (1.0, 10.0))
-    negative_bag: tuple[tuple[float, float], ...] = ((1.0, 0.0), (1.0, 0.0))
-    width: float = 4.0

@@ -39,12 +39,12 @@
     return size >= 1e6 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(4).replace(/\.?0+$/, '');
   };
 
-  const explore = (look) => {
-    const data = JSON.parse(look.querySelector('script[type="application/json"]').textContent);
-    const box = look.querySelector('.explorer');
+  const explore = (section) => {
+    const data = JSON.parse(section.querySelector('script[type="application/json"]').textContent);
+    const box = section.querySelector('.explorer');
     const [search, order, list] = ['input', '.order', '.list'].map((s) => box.querySelector(s));
     const [title, facts, time, rows] = ['.title', '.facts', '.timeline', '.rows'].map((s) => box.querySelector(s));
-    const map = look.querySelector('svg .chosen');
+    const map = section.querySelector('svg .chosen');
     const column = Object.fromEntries(data.columns.map((c, i) => [i < data.columns.length - data.n_info ? c : `info ${c}`, i]));
     const timeColumn = data.time === null ? undefined : column[`info ${data.time}`];
     let matching = data.bags;
@@ -66,19 +66,19 @@
       matching = [...matching].sort(orders[order.value]);
       list.replaceChildren(...matching.map((bag) => make('option', { value: bag.number },
         `${bag.name}  ·  ${bag.predicted}${isWrong(bag) ? '  ✗' : ''}`)));
-      look.querySelector('.found').textContent = `${matching.length} of ${data.bags.length} bags`;
+      section.querySelector('.found').textContent = `${matching.length} of ${data.bags.length} bags`;
       if (!matching.includes(chosen)) show(matching[0] ?? null);
       else list.value = chosen.number;
     };
 
     const light = (instance) => {
-      for (const part of look.querySelectorAll('[data-instance]')) {
+      for (const part of section.querySelectorAll('[data-instance]')) {
         const on = part.dataset.instance === String(instance);
         if (part.tagName === 'TR') part.setAttribute('aria-selected', on);
         else part.classList.toggle('lit', on);
       }
       const row = chosen?.rows.find((r) => r[column.instance] === instance);
-      for (const center of look.querySelectorAll('[data-center]')) {
+      for (const center of section.querySelectorAll('[data-center]')) {
         center.classList.toggle('lit', row !== undefined && 'centre' in column && center.dataset.center === String(row[column.centre]));
       }
     };
@@ -216,7 +216,7 @@
     list.addEventListener('change', () => show(matching.find((bag) => String(bag.number) === list.value) ?? null));
     box.querySelector('.previous').addEventListener('click', () => turn(-1));
     box.querySelector('.next').addEventListener('click', () => turn(1));
-    for (const center of look.querySelectorAll('svg [data-center]')) {
+    for (const center of section.querySelectorAll('svg [data-center]')) {
       center.addEventListener('click', () => {
         const row = chosen?.rows.find((r) => String(r[column.centre]) === center.dataset.center);
         if (row) light(row[column.instance]);
@@ -224,5 +224,5 @@
     }
     fill();
   };
-  document.querySelectorAll('[data-look]').forEach((look) => { if (look.querySelector('.explorer')) explore(look); });
+  document.querySelectorAll('[data-model]').forEach((section) => { if (section.querySelector('.explorer')) explore(section); });
 })();

@@ -1,4 +1,4 @@
-"""Looks inside models of a run: fitted anew on the data that the run was measured on."""
+"""Models of a run, fitted again on the data that the run was measured on."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import GmilError, SpecificationError
 from gmil.greedy import GMIL
 from gmil.model_selection.folds import fit_with_groups
-from gmil.paper.figures.plotting import dataset_title
 from gmil.paper.runs.data import groups_of
-from gmil.reporting.inside import look_inside
+from gmil.paper.tables.published import dataset_title
+from gmil.reporting.models import summarize_model
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
-    from gmil.reporting.summary import ModelLook
+    from gmil.reporting.summary import ModelSummary
 
 _FAVOURITE = "musk2"
 """With both codebooks, and always there."""
 
 
-def looks_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[list[ModelLook], list[str]]:
-    """Return looks inside models, and a note where there is none."""
+def models_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[list[ModelSummary], list[str]]:
+    """Return what is inside models, and a note where there is none."""
     if look == "none":
         return [], []
     if "compare" in by_name:
@@ -40,19 +40,19 @@ def looks_of_run(by_name: dict[str, dict[str, Any]], look: str | None) -> tuple[
         bags, y = datasets.load(name, download_if_missing=False, return_X_y=True)
     except (GmilError, ValueError) as error:
         if look is not None:
-            msg = f"There is no look inside a model of {name!r}: {error}"
+            msg = f"No model of {name!r} can be shown: {error}"
             raise SpecificationError(msg) from error
-        return [], [f"There is no look inside a model of {name}: {error}"]
-    found, _ = look_inside(model.fit(bags, y), bags, y, title=f"Inside GMIL on {dataset_title(name)}", seen=True)
+        return [], [f"No model of {name} can be shown: {error}"]
+    found, _ = summarize_model(model.fit(bags, y), bags, y, title=f"Inside GMIL on {dataset_title(name)}", seen=True)
     return [found], []
 
 
-def _compared(found: dict[str, Any]) -> tuple[list[ModelLook], list[str]]:
-    """Return a look inside GMIL and, where it was compared, inside WeightedGMIL, the more accurate first."""
+def _compared(found: dict[str, Any]) -> tuple[list[ModelSummary], list[str]]:
+    """Return GMIL and, where it was compared, WeightedGMIL, the more accurate first."""
     try:
         bags, y, groups = _read_again(found["data"])
     except (GmilError, OSError, ValueError) as error:
-        return [], [f"There is no look inside a model, because the data cannot be read again: {error}"]
+        return [], [f"No model can be shown, because the data cannot be read again: {error}"]
     accuracies = {row["method"]: row["mean"] or 0.0 for row in found["rows"]}
     seed, positive = found["protocol"]["seed"], _positive_label(found["data"], y)
     models = {
@@ -62,14 +62,14 @@ def _compared(found: dict[str, Any]) -> tuple[list[ModelLook], list[str]]:
     order = sorted(
         (name for name in models if name in accuracies or name == "gmil"), key=lambda n: -accuracies.get(n, 0)
     )
-    looks, notes = [], []
+    shown, notes = [], []
     for name in order:
         try:
             model = fit_with_groups(models[name], bags, y, groups)
-            looks.append(look_inside(model, bags, y, title=f"Inside {type(model).__name__}", seen=True)[0])
+            shown.append(summarize_model(model, bags, y, title=f"Inside {type(model).__name__}", seen=True)[0])
         except (GmilError, ValueError) as error:
-            notes.append(f"There is no look inside {name}: {error}")
-    return looks, notes
+            notes.append(f"{name} cannot be shown: {error}")
+    return shown, notes
 
 
 def _read_again(data: dict[str, Any]) -> tuple[Bags, Any, Any]:

@@ -1,4 +1,4 @@
-"""What a model says about bags, for one class, whatever the kind of model."""
+"""What a model predicts for bags, about one class, whatever the kind of model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
 
 
-class Judged(NamedTuple):
-    """Bags with what a model says of them."""
+class Predictions(NamedTuple):
+    """What a model predicts for bags."""
 
     label: str  # the class that decisions and scores are about
     column: int  # its place among the decisions of several classes
@@ -36,8 +36,8 @@ def unwrap(model: Any, bags: Bags) -> tuple[Any, Bags]:
     return (model.estimator_, bags) if type(model).__name__ == "GMILCV" else (model, bags)
 
 
-def judge(model: Any, bags: Bags, y: Any, label: Any) -> Judged:
-    """Ask a model about bags; ``label`` is the class to look at, by default the positive of two, else the commonest."""
+def predict_bags(model: Any, bags: Bags, y: Any, label: Any) -> Predictions:
+    """Predict bags; ``label`` is the class to show, by default the positive of two, else the commonest."""
     if not hasattr(model, "predict"):
         msg = f"A report needs a fitted classifier, but {type(model).__name__} has no predict. Fit one on the bags."
         raise BagValidationError(msg)
@@ -57,7 +57,7 @@ def judge(model: Any, bags: Bags, y: Any, label: Any) -> Judged:
     positive = known[:, column] > 0 if known.ndim == 2 else known == focus
     right = None if given is None else int((_rows(predicted) == _rows(given)).all(axis=1).sum())
     texts = None if given is None else _texts(given)
-    return Judged(str(focus), column, decisions, _texts(predicted), texts, np.asarray(positive), right)
+    return Predictions(str(focus), column, decisions, _texts(predicted), texts, np.asarray(positive), right)
 
 
 def _focus(model: Any, classes: Any, labels: Any, label: Any) -> tuple[Any, int]:

@@ -1,4 +1,4 @@
-"""Where instances and centres lie: the space of a model, and a plane to look at it."""
+"""Instances and centres in a plane: the space of a model, and its two principal components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing by hand: SVG whose colours are CSS variables, so that one picture serves both themes and paper."""
+"""SVG elements, scales and axes. Colours are CSS variables: one picture serves both themes, print and files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
-_UNITS = ((1, "ms", 1e-3), (600, "s", 1.0), (7200, "min", 60.0), (math.inf, "h", 3600.0))
+_CORNERS = {
+    "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    "diamond": ((0, -1.2), (1.2, 0), (0, 1.2), (-1.2, 0)),
+    "up": ((0, -1.1), (1.1, 0.9), (-1.1, 0.9)),
+    "right": ((1.1, 0), (-0.9, 1.1), (-0.9, -1.1)),
+}
 
 
 def tag(name: str, content: str = "", **attributes: Any) -> str:
@@ -36,6 +41,19 @@ def text(content: Any, x: float, y: float, **attributes: Any) -> str:
 def hint(content: Any) -> str:
     """Return what shows when the pointer rests on an element."""
     return tag("title", escape(str(content)))
+
+
+def points_text(points: Iterable[tuple[float, float]]) -> str:
+    """Return places as polygons and polylines want them."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def marker(shape: str, x: float, y: float, size: float, content: str = "", **attributes: Any) -> str:
+    """Return a marker: "circle", "square", "diamond", "up" or "right" (triangles)."""
+    if shape == "circle":
+        return tag("circle", content, cx=x, cy=y, r=size, **attributes)
+    corners = points_text((x + size * dx, y + size * dy) for dx, dy in _CORNERS[shape])
+    return tag("polygon", content, points=corners, **attributes)
 
 
 def _text(value: Any) -> str:
@@ -80,16 +98,6 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [10.0**i for i in range(first, last + 1, every)]
 
 
-def seconds_text(seconds: float) -> str:
-    """Return a time as people say it.
-
-    >>> seconds_text(0.0042), seconds_text(0.143), seconds_text(12.3), seconds_text(3600)
-    ('4.2 ms', '140 ms', '12 s', '60 min')
-    """
-    unit, size = next((unit, size) for limit, unit, size in _UNITS if seconds < limit * (1 - 1e-9) or math.isinf(limit))
-    return f"{float(f'{seconds / size:.2g}'):g} {unit}"
-
-
 @dataclass
 class Plot:
     """A picture with axes. Parts are added in the order in which they are painted."""
@@ -121,7 +129,7 @@ class Plot:
         """Draw grid lines, their numbers in words and a title above."""
         for tick in ticks:
             y = scale(tick)
-            self.add(tag("line", x1=self.left, x2=self.width - self.right, y1=y, y2=y, class_="grid"))
+            self.horizontal(y, "grid")
             self.add(text(words(tick), self.left - 6, y + 4, text_anchor="end", class_="tick"))
         if title:
             self.add(text(title, 2, 10, class_="axis"))
@@ -129,7 +137,7 @@ class Plot:
     def x_axis(self, places: Sequence[tuple[float, str]], title: str = "") -> None:
         """Write texts below places, and a title below them."""
         y = self.height - self.bottom
-        self.add(tag("line", x1=self.left, x2=self.width - self.right, y1=y, y2=y, class_="base"))
+        self.horizontal(y, "base")
         for x, words in places:
             self.add(tag("line", x1=x, x2=x, y1=y, y2=y + 4, class_="base"))
             self.add(text(words, x, y + 16, text_anchor="middle", class_="tick"))
@@ -137,7 +145,15 @@ class Plot:
             middle = (self.left + self.width - self.right) / 2
             self.add(text(title, middle, self.height - 5, text_anchor="middle", class_="axis"))
 
-    def __str__(self) -> str:
+    def horizontal(self, y: float, kind: str, words: str = "") -> None:
+        """Draw a line across, with words above its right end."""
+        right = self.width - self.right
+        self.add(tag("line", x1=self.left, x2=right, y1=y, y2=y, class_=kind))
+        if words:
+            self.add(text(words, right, y - 4, text_anchor="end", class_="tick"))
+
+    def placed(self, **attributes: Any) -> str:
+        """Return the picture; ``attributes`` place it inside another one."""
         return tag(
             "svg",
             hint(self.label) + "".join(self.parts),
@@ -145,4 +161,10 @@ class Plot:
             role="group" if any("<a " in part for part in self.parts) else "img",  # an image would hide its links
             aria_label=self.label,
             class_="plot",
+            **attributes,
         )
+
+    def __str__(self) -> str:
+        return self.placed()
+
+    __html__ = __str__  # markup for a template, which it does not escape
