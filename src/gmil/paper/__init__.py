@@ -8,7 +8,7 @@ from __future__ import annotations
 from gmil.paper.runs.parsing import load_spec, parse_spec, spec_names
 from gmil.paper.runs.results import Results
 from gmil.paper.runs.runner import run
-from gmil.paper.runs.specification import MethodEntry, Protocol, Spec, Sweep
+from gmil.paper.runs.specification import MethodEntry, ParameterSweep, Protocol, Spec
 from gmil.paper.runs.timing import Timings, measure
 from gmil.paper.statistics import (
     Comparison,
@@ -27,10 +27,10 @@ __all__ = [
     "Comparison",
     "Friedman",
     "MethodEntry",
+    "ParameterSweep",
     "Protocol",
     "Results",
     "Spec",
-    "Sweep",
     "Timings",
     "accuracy_interval",
     "average_ranks",

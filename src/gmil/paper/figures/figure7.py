@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gmil.paper.runs.results import Results
-    from gmil.paper.runs.specification import Sweep
+    from gmil.paper.runs.specification import ParameterSweep
     from gmil.paper.runs.timing import Timings
 
 
@@ -45,7 +45,7 @@ def summarize(results: Results, timings: Timings) -> dict[str, Any]:
     }
 
 
-def _curve(results: Results, timings: Timings, sweep: Sweep, dataset: str) -> dict[str, Any]:
+def _curve(results: Results, timings: Timings, sweep: ParameterSweep, dataset: str) -> dict[str, Any]:
     return {
         "name": sweep.name,
         "title": sweep.title,
@@ -57,7 +57,9 @@ def _curve(results: Results, timings: Timings, sweep: Sweep, dataset: str) -> di
     }
 
 
-def _point(results: Results, timings: Timings, sweep: Sweep, dataset: str, value: Any) -> dict[str, Any] | None:
+def _point(
+    results: Results, timings: Timings, sweep: ParameterSweep, dataset: str, value: Any
+) -> dict[str, Any] | None:
     names = (dataset, sweep.method, sweep.name, sweep_label(sweep, value))
     jobs = results.jobs(*names)
     if not jobs:

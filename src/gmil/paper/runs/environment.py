@@ -43,6 +43,14 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def as_json(facts: dict[str, Any]) -> str:
-    """Return facts as one line of JSON."""
-    return json.dumps(facts, sort_keys=True)
+def as_columns() -> dict[str, str]:
+    """Return versions and machine as columns of rows, each one line of JSON."""
+    return {
+        "versions": json.dumps(versions(), sort_keys=True),
+        "machine": json.dumps(machine(), sort_keys=True),
+    }
+
+
+def as_facts() -> dict[str, Any]:
+    """Return versions and machine as they stand at the end of a summary."""
+    return {"versions": versions(), "machine": machine()}

@@ -15,27 +15,28 @@ from gmil.model_selection.folds import estimator_seed
 from gmil.paper.runs import environment
 from gmil.paper.runs.fingerprints import canonical_json
 from gmil.paper.runs.store import table_of
-from gmil.paper.tables.tuning import Choice, Tuned
+from gmil.paper.tables.tuning import Tuned
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from sklearn.base import BaseEstimator
 
     from gmil.model_selection.result import CVResult
     from gmil.paper.runs.data import Dataset
     from gmil.paper.runs.jobs import Job
 
+Choices = dict[int, tuple[dict[str, Any], float]]
+"""What tuned fits chose, and in how many seconds, by their seeds."""
 _LONGEST_REASON = 400
 
 
-def execute(job: Job, estimator: BaseEstimator, dataset: Dataset) -> pa.Table:
+def execute(job: Job, dataset: Dataset) -> pa.Table:
     """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error."""
-    choices: list[Choice] = []
+    choices: Choices = {}
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            result = _cross_validate(job, estimator, dataset, choices)
+            result = _cross_validate(job, dataset, choices)
         except Exception as error:  # what a method raises is up to the method
             rows = [{"status": "failed", "reason": one_line(error)}] * (job.repeats * job.folds)
         else:
@@ -60,10 +61,14 @@ def one_line(error: Any) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
-def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choices: list[Choice]) -> CVResult:
-    model = estimator
+def _cross_validate(job: Job, dataset: Dataset, choices: Choices) -> CVResult:
+    model = job.estimator
+
+    def keep(seed: int, chosen: tuple[dict[str, Any], float]) -> None:
+        choices[seed] = chosen
+
     if job.settings is not None:
-        model = Tuned(estimator, job.settings, int(job.inner_folds or 0), choices.append)  # type: ignore[arg-type]
+        model = Tuned(job.estimator, job.settings, int(job.inner_folds or 0), keep)  # type: ignore[arg-type]
     return cross_validate(
         model,
         dataset.bags,
@@ -79,23 +84,16 @@ def _cross_validate(job: Job, estimator: BaseEstimator, dataset: Dataset, choice
 def _shared(job: Job) -> dict[str, Any]:
     return {
         "job": job.hash,
-        "spec": job.spec,
-        "dataset": job.dataset,
-        "method": job.method,
-        "label": job.label,
-        "column": job.column,
+        **{name: getattr(job, name) for name in ("spec", "dataset", "method", "label", "column", "folds")},
         "params": canonical_json(job.params),
-        "folds": job.folds,
-        "versions": environment.as_json(environment.versions()),
-        "machine": environment.as_json(environment.machine()),
+        **environment.as_columns(),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: list[Choice]) -> dict[str, Any]:
+def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: Choices) -> dict[str, Any]:
     bags = np.flatnonzero(result.folds[repeat] == fold)
-    chosen = next((c for c in choices if c.seed == estimator_seed(job.seed, repeat, fold)), None)
-    tune_seconds = 0.0 if chosen is None else chosen.seconds
+    params, tune_seconds = choices.get(estimator_seed(job.seed, repeat, fold), (None, 0.0))
     classes = np.unique(result.y)
     # In the store, decisions of two classes are about the positive one: their order as texts may be another.
     sign = -1.0 if result.decisions.ndim == 3 and result.positive_label == classes[0] else 1.0
@@ -110,8 +108,8 @@ def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: list[
         "accuracy": float((result.predictions[0, repeat, bags] == result.y[bags]).mean()),
         "fit_seconds": float(result.fit_seconds[0, repeat, fold]) - tune_seconds,
         "predict_seconds": float(result.predict_seconds[0, repeat, fold]),
-        "tune_seconds": None if chosen is None else tune_seconds,
-        "chosen": None if chosen is None else canonical_json(chosen.params),
+        "tune_seconds": None if params is None else tune_seconds,
+        "chosen": None if params is None else canonical_json(params),
     }
 
 

@@ -15,12 +15,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 _PACKAGE = Path(__file__).parents[2]
-_CORE = (
-    *("base", "validation", "bags/bags", "bags/parts", "transform/scaling", "greedy/codebook", "greedy/voting"),
-    *("model_selection/metrics", "model_selection/crossval"),
-)
+_CORE = ("model_selection/crossval", "model_selection/metrics")
 # They are imported by numeric modules but cannot change a number: texts of errors, files, tables, explanations.
-_NOT_NUMERIC = (*("errors", "safety", "io", "datasets", "bags.tables", "bags.display", "greedy.explanation", "paper"),)
+_NOT_NUMERIC = ("errors", "safety", "io", "datasets", "bags.tables", "bags.display", "greedy.explanation", "paper")
 _FOREIGN = ("builtins", "abc", "typing", "sklearn", "numpy")
 _COMPILED = {".pyx", ".pxd", ".cpp", ".hpp", ".c", ".h"}
 
@@ -28,9 +25,8 @@ _COMPILED = {".pyx", ".pxd", ".cpp", ".hpp", ".c", ".h"}
 def code_fingerprint(cls: type, *, tuned: bool = False) -> str:
     """Return a hash of the source that the results of a class depend on.
 
-    That is the shared core (engine with its C++ sources, bags, scaling, codebook, voting, base, metrics, model
-    selection, validation), the module that defines the class with all of gmil that it imports, and for tuned
-    results the tuning. Comments, docstrings and layout do not count.
+    That is the engine with its C++ sources, cross-validation and the modules that define the class and its bases, all
+    of gmil that these import, and for tuned results the tuning. Comments, docstrings and layout do not count.
     """
     digest = hashlib.sha256()
     for name, path in sorted(_sources(cls, tuned).items()):

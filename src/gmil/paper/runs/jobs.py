@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from gmil.paper.runs.data import Dataset
-    from gmil.paper.runs.specification import MethodEntry, Spec, Sweep
+    from gmil.paper.runs.specification import MethodEntry, ParameterSweep, Spec
 
-_NOT_CONTENT = ("spec", "label")
-"""How a job is called has no part in its result: other names find the same rows."""
+_NOT_CONTENT = ("spec", "label", "estimator")
+"""How a job is called has no part in its result: other names find the same rows; the estimator follows from others."""
 _NOT_PARAMETERS = ("random_state", "n_jobs")
 """The seed is that of the job, and threads are fixed: neither belongs to the setting that is measured."""
 _ALONE, _TOGETHER = 10, 100
@@ -48,6 +48,8 @@ class Job:
         of the first of its repeats.
     data, code : str
         Fingerprints of the bags with their labels and of the source.
+    estimator : estimator
+        What is fitted.
     """
 
     spec: str
@@ -64,6 +66,7 @@ class Job:
     seed: int
     data: str
     code: str
+    estimator: BaseEstimator = field(repr=False)
 
     @cached_property
     def hash(self) -> str:
@@ -82,11 +85,17 @@ class Job:
 
 
 @dataclass(frozen=True)
-class PlannedJob:
-    """A job with the estimator that it fits."""
+class Case:
+    """What is measured: one method in one column on one data set; ``settings`` is what a tuned one chooses from."""
 
-    job: Job
+    dataset: str
+    method: str
+    column: str
+    label: str
     estimator: BaseEstimator
+    repeats: int
+    timed: bool = False
+    settings: tuple[Mapping[str, Any], ...] | None = None
 
 
 def known_methods() -> dict[str, type[BaseEstimator]]:
@@ -116,19 +125,32 @@ def _last_part(name: str) -> str:
     return name.rpartition("__")[2]
 
 
-def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[PlannedJob]:
+def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[Job]:
     """Return all jobs of an experiment on the data sets that are present, in the order of its tables."""
-    found: list[PlannedJob] = []
-    for dataset in data.values():
-        if spec.controls:
-            for name, (label, _) in CONTROLS.items():
-                found += _repeated(spec, dataset, (name, label, "paper"), {}, spec.protocol.repeats)
-        for entry in spec.methods:
-            found += _method_jobs(spec, entry, dataset)
-        for sweep in spec.sweeps:
-            if dataset.name in sweep.datasets:
-                found += _sweep_jobs(spec, sweep, dataset)
-    return found
+    return [job for d in data.values() for case in cases_of(spec, d.name) for job in _jobs(spec, case, d.fingerprint)]
+
+
+def cases_of(spec: Spec, dataset: str) -> Iterator[Case]:
+    """Yield what an experiment measures on a data set: controls, methods in their columns, values of sweeps."""
+    known, protocol = known_methods(), spec.protocol
+    for name, (label, _) in CONTROLS.items() if spec.controls else ():
+        yield Case(dataset, name, "paper", label, make_estimator(name, {}), protocol.repeats)
+    for entry in spec.methods:
+        for column in entry.columns if entry.name in known else ():
+            names, repeats = (dataset, entry.name, column, entry.label), protocol.repeats_of(column, entry.repeats)
+            if column == "paper":
+                estimator = make_estimator(entry.name, paper_params(entry, dataset))
+                yield Case(*names, estimator, repeats, timed=True)
+            elif has_grid(entry.name):
+                settings = tuple(settings_of(entry.name, most=protocol.max_settings, seed=protocol.seed))
+                yield Case(*names, make_estimator(entry.name, {}), repeats, settings=settings)
+    for sweep in spec.sweeps:
+        if sweep.method in known and dataset in sweep.datasets:
+            repeats = min(protocol.repeats, sweep.repeats or protocol.repeats)
+            for value in sweep.values:
+                params = {**sweep.params, **sweep.per_dataset.get(dataset, {}), sweep.parameter: value}
+                names = (dataset, sweep.method, sweep.name, sweep_label(sweep, value))
+                yield Case(*names, make_estimator(sweep.method, params), repeats, sweep.timed)
 
 
 def paper_params(entry: MethodEntry, dataset: str) -> dict[str, Any]:
@@ -140,67 +162,25 @@ def paper_params(entry: MethodEntry, dataset: str) -> dict[str, Any]:
     return {**params, **entry.params, **entry.per_dataset.get(dataset, {})}
 
 
-def sweep_params(sweep: Sweep, dataset: str, value: Any) -> dict[str, Any]:
-    """Return the parameters of one value of a sweep."""
-    return {**sweep.params, **sweep.per_dataset.get(dataset, {}), sweep.parameter: value}
-
-
-def sweep_label(sweep: Sweep, value: Any) -> str:
+def sweep_label(sweep: ParameterSweep, value: Any) -> str:
     """Return what one value of a sweep is called in the rows."""
     return f"{sweep.parameter}={value}"
 
 
-def _method_jobs(spec: Spec, entry: MethodEntry, dataset: Dataset) -> Iterator[PlannedJob]:
-    if entry.name not in known_methods():
-        return
-    for column in entry.columns:
-        names = (entry.name, entry.label, column)
-        repeats = spec.protocol.repeats_of(column, entry.repeats)
-        if column == "paper":
-            yield from _repeated(spec, dataset, names, paper_params(entry, dataset.name), repeats)
-        elif has_grid(entry.name):
-            settings = settings_of(entry.name, most=spec.protocol.max_settings, seed=spec.protocol.seed)
-            yield from _repeated(spec, dataset, names, {}, repeats, tuple(settings))
-
-
-def _sweep_jobs(spec: Spec, sweep: Sweep, dataset: Dataset) -> Iterator[PlannedJob]:
-    if sweep.method not in known_methods():
-        return
-    repeats = min(spec.protocol.repeats, sweep.repeats or spec.protocol.repeats)
-    for value in sweep.values:
-        params = sweep_params(sweep, dataset.name, value)
-        yield from _repeated(spec, dataset, (sweep.method, sweep_label(sweep, value), sweep.name), params, repeats)
-
-
-def _repeated(
-    spec: Spec,
-    dataset: Dataset,
-    names: tuple[str, str, str],
-    params: Mapping[str, Any],
-    repeats: int,
-    settings: tuple[Mapping[str, Any], ...] | None = None,
-) -> Iterator[PlannedJob]:
-    method, label, column = names
-    estimator = make_estimator(method, params)
-    first = Job(
-        spec=spec.name,
-        label=label,
-        dataset=dataset.name,
-        method=method,
-        column=column,
-        params=canonical(measured_params(estimator)),
-        settings=settings,
-        inner_folds=None if settings is None else spec.protocol.inner_folds,
-        folds=spec.protocol.folds,
-        repeat=0,
-        repeats=1,
-        seed=spec.protocol.seed,
-        data=dataset.fingerprint,
-        code=code_fingerprint(type(estimator), tuned=settings is not None),
-    )
-    for repeat, several in blocks_of_repeats(repeats):
-        job = dataclasses.replace(first, repeat=repeat, repeats=several, seed=spec.protocol.seed + repeat)
-        yield PlannedJob(job, estimator)
+def _jobs(spec: Spec, case: Case, data: str) -> Iterator[Job]:
+    """Yield the jobs of a case; ``data`` is the fingerprint of its data set."""
+    tuned, names = case.settings is not None, ("dataset", "method", "column", "label", "estimator", "settings")
+    shared = {
+        **{name: getattr(case, name) for name in names},
+        "spec": spec.name,
+        "params": canonical(measured_params(case.estimator)),
+        "inner_folds": spec.protocol.inner_folds if tuned else None,
+        "folds": spec.protocol.folds,
+        "data": data,
+        "code": code_fingerprint(type(case.estimator), tuned=tuned),
+    }
+    for repeat, repeats in blocks_of_repeats(case.repeats):
+        yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
 
 
 def blocks_of_repeats(repeats: int) -> Iterator[tuple[int, int]]:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.errors import SpecificationError
-from gmil.paper.runs.specification import COLUMNS, MethodEntry, Protocol, Spec, Sweep
+from gmil.paper.runs.specification import COLUMNS, MethodEntry, ParameterSweep, Protocol, Spec
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-_KINDS: dict[str, type] = {
-    "title": str, "name": str, "label": str, "axis": str, "method": str, "parameter": str, "variant": str,
-    "datasets": list, "optional_datasets": list, "columns": list, "values": list, "quick_values": list, "sweep": list,
-    "params": dict, "per_dataset": dict, "protocol": dict, "generated": dict,
-    "quick": bool, "controls": bool, "from_paper": bool, "timed": bool,
-    "folds": int, "repeats": int, "tuned_repeats": int, "seed": int, "inner_folds": int, "max_settings": int,
-}  # fmt: skip
-_KINDS_OF_SPEC: dict[str, type] = {"method": list, "quick": dict}
-_KIND_NAMES = {str: "text", list: "a list", dict: "a table", bool: "true or false", int: "a whole number"}
-_SPEC_KEYS = {
-    "title", "datasets", "optional_datasets", "method", "sweep", "controls", "protocol", "quick", "generated",
-}  # fmt: skip
-_PROTOCOL_KEYS = {"folds", "repeats", "tuned_repeats", "seed", "inner_folds", "max_settings"}
-_METHOD_KEYS = {"name", "label", "columns", "from_paper", "params", "per_dataset", "quick", "repeats", "variant"}
-_SWEEP_KEYS = {
-    "name", "title", "axis", "method", "datasets", "params", "per_dataset", "parameter", "values", "quick_values",
-    "repeats", "timed",
-}  # fmt: skip
+_KINDS: dict[str, tuple[type, str]] = {
+    "str": (str, "text"),
+    "int": (int, "a whole number"),
+    "bool": (bool, "true or false"),
+    "tuple": (list, "a list"),
+    "Mapping": (dict, "a table"),
+    "Protocol": (dict, "a table"),
+}
+"""The first word of the annotation of a field, to what TOML must have there, and how that is called."""
+_KEYS = {"methods": "method", "sweeps": "sweep"}
+_NOT_KEYS: dict[type, tuple[str, ...]] = {Spec: ("name", "is_quick")}
+_HAVE_DEFAULTS = ("title", "label")
+_TEXTS = ("datasets", "optional_datasets", "columns")
 
 
 def spec_names() -> list[str]:
@@ -66,25 +63,22 @@ def load_spec(source: str | os.PathLike[str]) -> Spec:
         raise SpecificationError(msg) from error
 
 
+def as_spec(spec: Spec | str | os.PathLike[str]) -> Spec:
+    """Return an experiment that is passed as such, by name or as a file."""
+    return spec if isinstance(spec, Spec) else load_spec(spec)
+
+
 def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
     """Turn the contents of a TOML file into an experiment; unknown keys and wrong kinds are refused."""
-    _check(document, _SPEC_KEYS, name, required=("datasets",))
-    quick = document.get("quick", {})
-    _check(quick, _PROTOCOL_KEYS, f"{name}, [quick]")
-    protocol = document.get("protocol", {})
-    _check(protocol, _PROTOCOL_KEYS, f"{name}, [protocol]")
-    spec = Spec(
-        name=name,
-        title=document.get("title", name),
-        datasets=_texts(document["datasets"], f"datasets in {name}"),
-        optional_datasets=_texts(document.get("optional_datasets", []), f"optional_datasets in {name}"),
-        methods=tuple(_method(entry, name) for entry in _tables(document, "method", name, "label")),
-        sweeps=tuple(_sweep(entry, name) for entry in _tables(document, "sweep", name, "name")),
-        controls=document.get("controls", False),
-        protocol=Protocol(**protocol),
-        quick=dict(quick),
-        generated=document.get("generated", {}),
-    )
+    values = _values(document, Spec, name)
+    for part in ("quick", "protocol"):
+        _values(document.get(part, {}), Protocol, f"{name}, [{part}]")
+    values |= {
+        "methods": tuple(_method(entry, name) for entry in _tables(document, "method", name, "label")),
+        "sweeps": tuple(_sweep(entry, name) for entry in _tables(document, "sweep", name, "name")),
+        "protocol": Protocol(**document.get("protocol", {})),
+    }
+    spec = Spec(**{"name": name, "title": name, **values})
     spec.quickly()  # what [quick] says is checked now, and not in the middle of a run
     _refuse_stray_datasets(spec)
     return spec
@@ -105,67 +99,59 @@ def python_value(value: Any) -> Any:
 
 def _method(entry: Mapping[str, Any], spec: str) -> MethodEntry:
     where = f"{spec}, method {entry.get('name', '?')}"
-    _check(entry, _METHOD_KEYS, where, required=("name",))
-    columns = _texts(entry.get("columns", list(COLUMNS)), f"columns in {where}")
-    for column in columns:
+    made = MethodEntry(**{"label": entry.get("name"), **_values(entry, MethodEntry, where)})
+    for column in made.columns:
         if column not in COLUMNS:
             msg = f"{where}: there is no column {column!r}; the columns are {', '.join(COLUMNS)}."
             raise SpecificationError(msg)
-    if entry.get("repeats", 1) < 1:
-        msg = f"{where}: repeats must be at least 1, got {entry['repeats']}."
+    if made.repeats is not None and made.repeats < 1:
+        msg = f"{where}: repeats must be at least 1, got {made.repeats}."
         raise SpecificationError(msg)
-    return MethodEntry(
-        name=entry["name"],
-        label=entry.get("label", entry["name"]),
-        columns=columns,
-        from_paper=entry.get("from_paper", False),
-        params=python_value(entry.get("params", {})),
-        per_dataset=_per_dataset(entry, where),
-        quick=entry.get("quick", True),
-        repeats=entry.get("repeats"),
-        variant=entry.get("variant", ""),
-    )
+    return made
 
 
-def _sweep(entry: Mapping[str, Any], spec: str) -> Sweep:
+def _sweep(entry: Mapping[str, Any], spec: str) -> ParameterSweep:
     where = f"{spec}, sweep {entry.get('name', '?')}"
-    _check(entry, _SWEEP_KEYS, where, required=("name", "method", "parameter", "values", "datasets"))
-    if entry["name"] in COLUMNS:
-        msg = f"{where}: {entry['name']!r} is a column of methods. Give the sweep another name."
+    made = ParameterSweep(**_values(entry, ParameterSweep, where))
+    if made.name in COLUMNS:
+        msg = f"{where}: {made.name!r} is a column of methods. Give the sweep another name."
         raise SpecificationError(msg)
-    changed = {
-        "datasets": _texts(entry["datasets"], f"datasets in {where}"),
-        "values": tuple(python_value(entry["values"])),
-        "quick_values": tuple(python_value(entry.get("quick_values", []))),
-        "params": python_value(entry.get("params", {})),
-        "per_dataset": _per_dataset(entry, where),
-    }
-    return Sweep(**{**entry, **changed})
+    return made
 
 
-def _per_dataset(entry: Mapping[str, Any], where: str) -> dict[str, dict[str, Any]]:
-    found = python_value(entry.get("per_dataset", {}))
-    for dataset, params in found.items():
-        if not isinstance(params, dict):
-            msg = f"{where}: per_dataset.{dataset} must be a table of parameters, got {params!r}."
-            raise SpecificationError(msg)
-    return found
-
-
-def _check(table: Any, known: set[str], where: str, required: tuple[str, ...] = ()) -> None:
+def _values(table: Mapping[str, Any], record: type, where: str) -> dict[str, Any]:
+    """Return the values of a table for the fields of a record: every key must be one of them, and of its kind."""
+    fields = {_KEYS.get(f.name, f.name): f for f in dataclasses.fields(record)}
+    known = {key: field for key, field in fields.items() if key not in _NOT_KEYS.get(record, ())}
     for key, value in table.items():
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             msg = f"{where}: there is no key {key!r}; the keys are {', '.join(sorted(known))}.{hint}"
             raise SpecificationError(msg)
-        kind = _KINDS_OF_SPEC.get(key, _KINDS[key]) if known is _SPEC_KEYS else _KINDS[key]
+        kind, words = _KINDS[re.split(r"\W", str(known[key].type))[0]]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            msg = f"{where}: {key} must be {_KIND_NAMES[kind]}, got {value!r}."
+            msg = f"{where}: {key} must be {words}, got {value!r}."
             raise SpecificationError(msg)
-    for key in required:
-        if key not in table:
+        _refuse_others(key, value, where)
+    for key, field in known.items():
+        needed = field.default is field.default_factory is dataclasses.MISSING and key not in _HAVE_DEFAULTS
+        if needed and key not in table:
             msg = f"{where}: the key {key!r} is missing."
+            raise SpecificationError(msg)
+    found = {known[key].name: python_value(value) for key, value in table.items()}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+def _refuse_others(key: str, value: Any, where: str) -> None:
+    """Refuse lists of names that hold something else, and parameters of a data set that are no table."""
+    for item in value if key in _TEXTS else ():
+        if not isinstance(item, str):
+            msg = f"{key} in {where} must be texts, got {item!r}."
+            raise SpecificationError(msg)
+    for dataset, params in value.items() if key == "per_dataset" else ():
+        if not isinstance(params, dict):
+            msg = f"{where}: per_dataset.{dataset} must be a table of parameters, got {params!r}."
             raise SpecificationError(msg)
 
 
@@ -182,14 +168,6 @@ def _tables(document: Mapping[str, Any], key: str, where: str, unique: str) -> l
             msg = f"{where}: the {key} {name!r} is there {names.count(name)} times. The {unique}s must differ."
             raise SpecificationError(msg)
     return entries
-
-
-def _texts(value: list[Any], where: str) -> tuple[str, ...]:
-    for item in value:
-        if not isinstance(item, str):
-            msg = f"{where} must be texts, got {item!r}."
-            raise SpecificationError(msg)
-    return tuple(value)
 
 
 def _refuse_stray_datasets(spec: Spec) -> None:

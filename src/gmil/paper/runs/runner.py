@@ -11,10 +11,9 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from gmil.errors import GmilError, listed
 from gmil.paper.runs.data import Dataset, load_datasets
 from gmil.paper.runs.execution import execute
-from gmil.paper.runs.jobs import Job, PlannedJob, expand, known_methods
-from gmil.paper.runs.parsing import load_spec
+from gmil.paper.runs.jobs import Job, expand, known_methods
+from gmil.paper.runs.parsing import as_spec
 from gmil.paper.runs.results import Results
-from gmil.paper.runs.specification import Spec
 from gmil.paper.runs.store import DamagedPartError, Store, is_failed, table_of
 from gmil.paper.tables.grids import has_grid, why_untuned
 from gmil.safety.processes import bound
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
+
+    from gmil.paper.runs.specification import Spec
 
 
 class RunFailedError(GmilError, OSError):
@@ -80,7 +81,7 @@ def run(
     >>> results.fold_accuracies("toy", "gmil", "paper").shape
     (2, 4)
     """
-    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    spec = as_spec(spec)
     datasets, notes = load_datasets(spec, data)
     plan = expand(spec, datasets)
     store = Store(output)
@@ -89,7 +90,7 @@ def run(
     notes += [f"{name} is damaged and its job is done again." for name in damaged]
     notes += _notes_on_methods(spec)
     _do(missing, datasets, Path(output), jobs, retry_failed, progress)
-    return Results(spec, collect(store, [planned.job for planned in plan]), tuple(notes), tuple(datasets))
+    return Results(spec, collect(store, plan), tuple(notes), tuple(datasets))
 
 
 def collect(store: Store, jobs: list[Job]) -> pa.Table:
@@ -108,19 +109,23 @@ def collect(store: Store, jobs: list[Job]) -> pa.Table:
     return pa.concat_tables(tables) if tables else table_of([])
 
 
-def _missing(store: Store, plan: list[PlannedJob], retry_failed: bool) -> tuple[list[PlannedJob], list[str]]:
+def _missing(store: Store, plan: list[Job], retry_failed: bool) -> tuple[list[Job], list[str]]:
     """Return the jobs to do, in the order of the plan, and the names of damaged files."""
     missing, damaged = [], []
-    for planned in plan:
-        job = planned.job
-        try:
-            table = store.read(job.hash, job.folds, job.repeats)
-        except DamagedPartError:
-            damaged.append(store.path(job.hash).name)
-            table = None
+    for job in plan:
+        table, is_damaged = _read(store, job)
+        damaged += [store.path(job.hash).name] * is_damaged
         if table is None or (retry_failed and is_failed(table)):
-            missing.append(planned)
+            missing.append(job)
     return missing, damaged
+
+
+def _read(store: Store, job: Job) -> tuple[pa.Table | None, bool]:
+    """Return the rows of a job, None where it is to be done, and whether its file is damaged."""
+    try:
+        return store.read(job.hash, job.folds, job.repeats), False
+    except DamagedPartError:
+        return None, True
 
 
 def _notes_on_methods(spec: Spec) -> list[str]:
@@ -140,7 +145,7 @@ def _notes_on_methods(spec: Spec) -> list[str]:
 
 
 def _do(
-    plan: list[PlannedJob],
+    plan: list[Job],
     datasets: Mapping[str, Dataset],
     output: Path,
     jobs: int,
@@ -148,19 +153,17 @@ def _do(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     # The longest first: at the end no process then waits for another.
-    plan = sorted(plan, key=lambda p: p.job.n_fits * datasets[p.job.dataset].bags.n_instances, reverse=True)
-    total, done = sum(planned.job.n_fits for planned in plan), 0
-    for n_fits in _done_in_processes(plan, datasets, output, jobs, retry_failed):
+    plan = sorted(plan, key=lambda job: job.n_fits * datasets[job.dataset].bags.n_instances, reverse=True)
+    arguments = [(job, datasets[job.dataset], output, retry_failed) for job in plan]
+    total, done = sum(job.n_fits for job in plan), 0
+    for n_fits in _done_in_processes(arguments, jobs):
         done += n_fits
         if progress is not None:
             progress(done, total)
 
 
-def _done_in_processes(
-    plan: list[PlannedJob], datasets: Mapping[str, Dataset], output: Path, jobs: int, retry_failed: bool
-) -> Iterator[int]:
-    arguments = ((p, datasets[p.job.dataset], output, retry_failed) for p in plan)
-    if jobs == 1 or len(plan) < 2:
+def _done_in_processes(arguments: list[tuple[Job, Dataset, Path, bool]], jobs: int) -> Iterator[int]:
+    if jobs == 1 or len(arguments) < 2:
         yield from (do_job(*given) for given in arguments)
         return
     try:
@@ -171,13 +174,10 @@ def _done_in_processes(
         raise RunFailedError(msg) from error
 
 
-def do_job(planned: PlannedJob, dataset: Dataset, output: Path, retry_failed: bool) -> int:
+def do_job(job: Job, dataset: Dataset, output: Path, retry_failed: bool) -> int:
     """Do one job and write its rows, unless another process has; return its number of fits."""
-    job, store = planned.job, Store(output)
-    try:
-        table = store.read(job.hash, job.folds, job.repeats)
-    except DamagedPartError:
-        table = None
+    store = Store(output)
+    table, _ = _read(store, job)
     if table is None or (retry_failed and is_failed(table)):
-        store.write(job.hash, execute(job, planned.estimator, dataset))
+        store.write(job.hash, execute(job, dataset))
     return job.n_fits

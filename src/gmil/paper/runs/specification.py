@@ -119,7 +119,7 @@ class MethodEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class ParameterSweep:
     """One parameter of one method, varied.
 
     Parameters
@@ -167,7 +167,7 @@ class Spec:
     optional_datasets : tuple of str
         Those that are measured where they are present and left out where they are not.
     methods : tuple of MethodEntry
-    sweeps : tuple of Sweep
+    sweeps : tuple of ParameterSweep
     controls : bool
         Add the majority class and the bag size alone, which every accuracy must be compared with.
     protocol : Protocol
@@ -184,7 +184,7 @@ class Spec:
     datasets: tuple[str, ...]
     optional_datasets: tuple[str, ...] = ()
     methods: tuple[MethodEntry, ...] = ()
-    sweeps: tuple[Sweep, ...] = ()
+    sweeps: tuple[ParameterSweep, ...] = ()
     controls: bool = False
     protocol: Protocol = field(default_factory=Protocol)
     quick: Mapping[str, Any] = field(default_factory=dict)

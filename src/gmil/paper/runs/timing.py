@@ -22,29 +22,17 @@ from gmil.paper.runs import environment
 from gmil.paper.runs.data import Dataset, load_datasets
 from gmil.paper.runs.execution import one_line
 from gmil.paper.runs.fingerprints import canonical_json
-from gmil.paper.runs.jobs import known_methods, make_estimator, measured_params, paper_params, sweep_label, sweep_params
-from gmil.paper.runs.parsing import load_spec
-from gmil.paper.runs.specification import Spec
+from gmil.paper.runs.jobs import Case, cases_of, measured_params
+from gmil.paper.runs.parsing import as_spec
 from gmil.safety.atomic import replacing
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Mapping
 
-    from sklearn.base import BaseEstimator
+    from gmil.paper.runs.specification import Spec
 
 THREADS = 1
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is timed: one estimator on one data set."""
-
-    dataset: str
-    method: str
-    column: str
-    label: str
-    estimator: BaseEstimator
 
 
 @dataclass(frozen=True)
@@ -116,9 +104,9 @@ def measure(
     progress : callable, optional
         Called with the number of k-folds done and of all.
     """
-    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    spec = as_spec(spec)
     datasets, notes = load_datasets(spec, data)
-    cases = list(_cases(spec, datasets))
+    cases = [case for name in datasets for case in cases_of(spec, name) if case.timed]
     folder = Path(output) / "timings"
     folder.mkdir(parents=True, exist_ok=True)
     started = datetime.now(UTC)
@@ -128,28 +116,13 @@ def measure(
     shared = {
         "spec": spec.name,
         "threads": THREADS,
-        "versions": environment.as_json(environment.versions()),
-        "machine": environment.as_json(environment.machine()),
+        **environment.as_columns(),
         "started_at": started.isoformat(timespec="seconds"),
     }
     rows = [{**shared, **row} for row in rows]
     file = folder / f"{spec.name}-{started:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:8]}.parquet"
     _write(rows, file)
     return Timings(rows, file, tuple(notes), tuple(datasets))
-
-
-def _cases(spec: Spec, datasets: Mapping[str, Dataset]) -> Iterator[Case]:
-    known = known_methods()
-    for name in datasets:
-        for entry in spec.methods:
-            if entry.name in known and "paper" in entry.columns:
-                estimator = make_estimator(entry.name, paper_params(entry, name))
-                yield Case(name, entry.name, "paper", entry.label, estimator)
-        for sweep in spec.sweeps:
-            if sweep.timed and sweep.method in known and name in sweep.datasets:
-                for value in sweep.values:
-                    estimator = make_estimator(sweep.method, sweep_params(sweep, name, value))
-                    yield Case(name, sweep.method, sweep.name, sweep_label(sweep, value), estimator)
 
 
 def _warm_up(cases: list[Case]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats
 
 
-class Choice(NamedTuple):
-    """What was chosen in one fit."""
-
-    seed: int
-    params: dict[str, Any]
-    seconds: float
-
-
 class Tuned(ClassifierMixin, BaseEstimator):
     """An estimator with the setting that is most accurate in an inner cross-validation of the training bags.
 
@@ -38,7 +30,7 @@ class Tuned(ClassifierMixin, BaseEstimator):
         What to choose from; of equally accurate settings the first is taken.
     inner_folds : int
     on_choice : callable, optional
-        Called with the `Choice` of every fit.
+        Called in every fit with its seed, and with the setting that was chosen and the seconds that it took.
     random_state : int
         Seed of the inner folds and of the estimator.
     """
@@ -50,7 +42,7 @@ class Tuned(ClassifierMixin, BaseEstimator):
         estimator: BaseEstimator,
         settings: Sequence[dict[str, Any]] = ({},),
         inner_folds: int = 5,
-        on_choice: Callable[[Choice], object] | None = None,
+        on_choice: Callable[[int, tuple[dict[str, Any], float]], object] | None = None,
         random_state: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -67,7 +59,7 @@ class Tuned(ClassifierMixin, BaseEstimator):
         self.best_params_ = dict(self.settings[best])
         self.tune_seconds_ = time.perf_counter() - start
         if self.on_choice is not None:
-            self.on_choice(Choice(self.random_state, self.best_params_, self.tune_seconds_))
+            self.on_choice(self.random_state, (self.best_params_, self.tune_seconds_))
         chosen = clone(self.estimator).set_params(**self.best_params_)
         self.best_estimator_ = fit_with_groups(chosen, X, y, groups)
         self.classes_ = self.best_estimator_.classes_

@@ -47,11 +47,13 @@ def draw_accuracies(panel: AccuracyPanel, numbers: dict[str, int]) -> Plot:
         ),
         Axis("accuracy, %", 100 * low - 2, 100 * max(p.high for p in panel.points) + 2),
     )
+    true = [(x(_drawable(p.seconds)), y(100 * p.accuracy)) for p in panel.points]
     if panel.floor is not None:
-        plot.horizontal(y(100 * panel.floor), "floor", "majority class")
+        at = y(100 * panel.floor)
+        covered = any(px > plot.width - 110 and abs(py - at + 8) < 18 for px, py in true)
+        plot.horizontal(at, "floor", "majority class", at_left=covered)
     steps = [(x(_drawable(p.seconds)), y(100 * p.accuracy)) for p in pareto_front(panel.points)]
     plot.add(tag("polyline", points=points_text(steps), class_="front"))
-    true = [(x(_drawable(p.seconds)), y(100 * p.accuracy)) for p in panel.points]
     for point, place, aside in zip(panel.points, true, apart(true, plot.width - plot.right - 8), strict=True):
         plot.add(_marker(point, place[0], aside, y, numbers[point.label]))
     return plot

@@ -145,11 +145,13 @@ class Plot:
             middle = (self.left + self.width - self.right) / 2
             self.add(text(title, middle, self.height - 5, text_anchor="middle", class_="axis"))
 
-    def horizontal(self, y: float, kind: str, words: str = "") -> None:
-        """Draw a line across, with words above its right end."""
+    def horizontal(self, y: float, kind: str, words: str = "", *, at_left: bool = False) -> None:
+        """Draw a line across, with words above one of its ends."""
         right = self.width - self.right
         self.add(tag("line", x1=self.left, x2=right, y1=y, y2=y, class_=kind))
-        if words:
+        if words and at_left:
+            self.add(text(words, self.left + 4, y - 4, class_="tick"))
+        elif words:
             self.add(text(words, right, y - 4, text_anchor="end", class_="tick"))
 
     def placed(self, **attributes: Any) -> str:
