@@ -98,7 +98,7 @@ def test_the_published_ranks_are_those_of_the_nine_complete_rows():
     names = ["emdd", "mi-svm-instance", "mica", "annealed-svm", "ppmm", "mi-graph", "mi-crf", "gp-mil", "gmil"]
     datasets = load_spec("table1").datasets
     rows = list(table1._published_rows(load_spec("table1"), datasets))
-    table1._add_ranks(rows, datasets)
+    table1.add_ranks([row for row in rows if row["column"] == "printed"], datasets, "accuracy")
     ranks = {row["method"]: row["average_rank"] for row in rows if row["average_rank"] is not None}
     assert sorted(ranks) == sorted(names)
     assert min(ranks, key=ranks.get) == "gp-mil"

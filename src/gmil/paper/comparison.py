@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from sklearn.utils import get_tags
 
 from gmil.checks.controls import CONTROLS
 from gmil.errors import SpecificationError
-from gmil.paper.runs import environment
 from gmil.paper.runs.jobs import known_methods
+from gmil.paper.runs.output import flat, summary_of
 from gmil.paper.runs.parsing import load_spec
 from gmil.paper.runs.specification import MethodEntry, Protocol, Spec
 from gmil.paper.statistics import compare_with_best
@@ -134,47 +134,24 @@ def summarize(
     against_best = {} if best is None else _against_best(results, dataset, list(labels), best)
     for row in rows:
         row["cells"][dataset]["against_best"] = against_best.get(row["method"])
-    return {
-        "experiment": NAME,
-        "title": results.spec.title,
-        "quick": results.spec.is_quick,
-        "protocol": asdict(results.spec.protocol),
-        "datasets": [dataset],
-        "data": data,
-        "resampled": "bags" if groups is None else "groups",
-        "trust": None if check is None else check.to_dict(),
-        "rows": rows,
-        "best": best,
-        "notes": [*notes, *results.notes],
-        "failures": results.failures(),
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-    }
+    return summary_of(
+        results.spec,
+        [dataset],
+        data=data,
+        resampled="bags" if groups is None else "groups",
+        trust=None if check is None else check.to_dict(),
+        rows=rows,
+        best=best,
+        notes=[*notes, *results.notes],
+        failures=results.failures(),
+    )
 
 
 def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -> dict[str, Any]:
-    found = results.cross_validation(dataset, method, "paper")
-    cell: dict[str, Any] = {"accuracy": None, "jobs": results.jobs(dataset, method, "paper")}
-    if found is None:
-        cell["failure"] = results.failure(dataset, method, "paper")
-    else:
-        cell |= {
-            "accuracy": found.accuracy(),
-            "interval": list(replace(found, groups=groups).accuracy_interval()),
-            "spread": found.accuracy_std() if len(found.folds) > 1 else None,
-            "repeats": len(found.folds),
-            "auc": found.auc(),
-            "balanced_accuracy": found.balanced_accuracy(),
-        }
-    control = method in CONTROLS
-    return {
-        "method": method,
-        "label": label,
-        "column": "control" if control else "paper",
-        "title": "control" if control else "default setting",
-        "cells": {dataset: cell},
-        "mean": cell["accuracy"],
-    }
+    cell = results.measures(dataset, method, "paper", groups=groups, also=("auc", "balanced_accuracy"))
+    column, title = ("control", "control") if method in CONTROLS else ("paper", "default setting")
+    names = {"method": method, "label": label, "column": column, "title": title}
+    return {**names, "cells": {dataset: cell}, "mean": cell["accuracy"]}
 
 
 def _against_best(results: Results, dataset: str, methods: Sequence[str], best: str) -> dict[str, Any]:
@@ -203,17 +180,9 @@ def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     lines = []
     for row in summary["rows"]:
         (cell,) = row["cells"].values()
-        low, high = cell.get("interval") or (None, None)
+        names = {name: row[name] for name in ("method", "label", "column")}
+        measures = flat(cell, "accuracy", "spread", "repeats", "auc", "balanced_accuracy")
         against = cell["against_best"] or {}
-        lines.append(
-            {
-                **{name: row[name] for name in ("method", "label", "column")},
-                **{name: cell.get(name) for name in ("accuracy", "spread", "repeats", "auc", "balanced_accuracy")},
-                "low": low,
-                "high": high,
-                **{f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "p_holm", "verdict")},
-                "failure": cell.get("failure"),
-                "jobs": " ".join(cell["jobs"]),
-            }
-        )
+        compared = {f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "p_holm", "verdict")}
+        lines.append({**names, **measures, **compared})
     return lines

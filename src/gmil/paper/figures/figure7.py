@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gmil.checks.controls import CONTROLS
-from gmil.paper.runs import environment
 from gmil.paper.runs.jobs import sweep_label
+from gmil.paper.runs.output import flat, summary_of
 from gmil.paper.runs.timing import THREADS
 from gmil.paper.tables.published import published_accuracy
 
@@ -28,64 +27,37 @@ def summarize(results: Results, timings: Timings) -> dict[str, Any]:
     """
     spec = results.spec
     curves = [_curve(results, timings, sweep, d) for sweep in spec.sweeps for d in sweep.datasets]
-    return {
-        "experiment": spec.name,
-        "title": spec.title,
-        "quick": spec.is_quick,
-        "protocol": asdict(spec.protocol),
-        "datasets": list(results.datasets),
-        "threads": THREADS,
-        "curves": [curve for curve in curves if curve["points"]],
-        "controls": {d: _controls(results, d) for d in results.datasets},
-        "rows_file": f"timings/{timings.file.name}",
-        "notes": [*_notes(results), *results.notes],
-        "failures": results.failures(),
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-    }
+    return summary_of(
+        spec,
+        results.datasets,
+        threads=THREADS,
+        curves=[curve for curve in curves if curve["points"]],
+        controls={d: _controls(results, d) for d in results.datasets},
+        rows_file=f"timings/{timings.file.name}",
+        notes=[*_notes(results), *results.notes],
+        failures=results.failures(),
+    )
 
 
 def _curve(results: Results, timings: Timings, sweep: ParameterSweep, dataset: str) -> dict[str, Any]:
-    return {
-        "name": sweep.name,
-        "title": sweep.title,
-        "axis": sweep.axis,
-        "dataset": dataset,
-        "method": sweep.method,
-        "parameter": sweep.parameter,
-        "points": [p for value in sweep.values if (p := _point(results, timings, sweep, dataset, value)) is not None],
-    }
+    points = [_point(results, timings, sweep, dataset, value) for value in sweep.values]
+    names = {name: getattr(sweep, name) for name in ("name", "title", "axis", "method", "parameter")}
+    return {**names, "dataset": dataset, "points": [point for point in points if point["jobs"]]}
 
 
-def _point(
-    results: Results, timings: Timings, sweep: ParameterSweep, dataset: str, value: Any
-) -> dict[str, Any] | None:
+def _point(results: Results, timings: Timings, sweep: ParameterSweep, dataset: str, value: Any) -> dict[str, Any]:
     names = (dataset, sweep.method, sweep.name, sweep_label(sweep, value))
-    jobs = results.jobs(*names)
-    if not jobs:
-        return None
-    rounds = timings.seconds(*names)
-    point: dict[str, Any] = {
+    rounds, found = timings.seconds(*names), results.cross_validation(*names)
+    point = {
         "value": value,
-        "accuracy": None,
+        **results.measures(*names, also=("auc",)),
         "seconds": timings.median(*names),
         "seconds_range": [min(rounds), max(rounds)] if rounds else None,
-        "jobs": jobs,
     }
-    found = results.cross_validation(*names)
-    if found is None:
-        return {**point, "failure": results.failure(*names)}
-    by_seed = found.fold_accuracies()[0].mean(axis=1)
-    return {
-        **point,
-        "accuracy": found.accuracy(),
-        "interval": list(found.accuracy_interval()),
-        "spread": float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None,
-        "least": float(by_seed.min()),
-        "largest": float(by_seed.max()),
-        "seeds": len(by_seed),
-        "auc": found.auc(),
-    }
+    if found is not None:
+        by_seed = found.fold_accuracies()[0].mean(axis=1)
+        point |= {"least": float(by_seed.min()), "largest": float(by_seed.max()), "seeds": len(by_seed)}
+    return point
 
 
 def _controls(results: Results, dataset: str) -> dict[str, Any]:
@@ -120,19 +92,7 @@ def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     for curve in summary["curves"]:
         names = {name: curve[name] for name in ("name", "dataset", "method", "parameter")}
         for point in curve["points"]:
-            low, high = point.get("interval") or (None, None)
-            measures = {
-                name: point.get(name) for name in ("accuracy", "spread", "least", "largest", "seeds", "auc", "seconds")
-            }
-            jobs = {"failure": point.get("failure"), "jobs": " ".join(point["jobs"])}
-            lines.append(
-                {
-                    **names,
-                    "value": "all" if point["value"] is None else point["value"],
-                    **measures,
-                    "low": low,
-                    "high": high,
-                    **jobs,
-                }
-            )
+            value = "all" if point["value"] is None else point["value"]
+            measures = flat(point, "accuracy", "spread", "least", "largest", "seeds", "auc", "seconds")
+            lines.append({**names, "value": value, **measures})
     return lines

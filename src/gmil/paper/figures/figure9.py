@@ -58,8 +58,7 @@ def measure_figure9(
         "curves": curves,
         "notes": _notes(curves, minutes),
         "failures": [],
-        "versions": environment.versions(),
-        "machine": environment.machine(),
+        **environment.as_facts(),
     }
 
 

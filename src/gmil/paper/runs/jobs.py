@@ -103,6 +103,19 @@ def known_methods() -> dict[str, type[BaseEstimator]]:
     return {**base.methods(), **{name: cls for name, (_, cls) in CONTROLS.items()}}
 
 
+def notes_on_unmeasured(spec: Spec) -> list[str]:
+    """Return notes on methods that have published figures only: too slow for this run, or not there."""
+    known = known_methods()
+    slow = [m.label for m in spec.methods if m.name in known and not m.columns]
+    absent = [m.label for m in spec.methods if m.name not in known]
+    reasons = {"Not measured in this run": slow, "Not in this gmil": absent}
+    return [
+        f"{reason}, shown with published figures only: {listed(labels, most=30)}."
+        for reason, labels in reasons.items()
+        if labels
+    ]
+
+
 def make_estimator(method: str, params: Mapping[str, Any]) -> BaseEstimator:
     """Return the estimator of a method, on one thread; parameters that it does not have are refused."""
     estimator = known_methods()[method]()

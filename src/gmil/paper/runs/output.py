@@ -1,17 +1,50 @@
-"""Summaries as files."""
+"""Summaries of experiments: what all of them have, and files."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gmil.paper.runs import environment
 from gmil.safety.atomic import replacing
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable, Mapping
+
+    from gmil.paper.runs.specification import Spec
+
+
+def summary_of(
+    spec: Spec, datasets: Iterable[str], *, notes: Iterable[str], failures: list[dict[str, Any]], **content: Any
+) -> dict[str, Any]:
+    """Return the summary of an experiment: its names and protocol, its content, notes, failures and environment."""
+    return {
+        "experiment": spec.name,
+        "title": spec.title,
+        "quick": spec.is_quick,
+        "protocol": asdict(spec.protocol),
+        "datasets": list(datasets),
+        **content,
+        "notes": list(notes),
+        "failures": failures,
+        **environment.as_facts(),
+    }
+
+
+def flat(cell: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return some values of a cell for a line of CSV, with the limits of its interval and its jobs in one text.
+
+    >>> flat({"accuracy": 0.5, "interval": [0.4, 0.6], "jobs": ["a", "b"]}, "accuracy", "auc")
+    {'accuracy': 0.5, 'auc': None, 'low': 0.4, 'high': 0.6, 'failure': None, 'jobs': 'a b'}
+    """
+    low, high = cell.get("interval") or (None, None)
+    limits = {"low": low, "high": high, "failure": cell.get("failure"), "jobs": " ".join(cell.get("jobs", []))}
+    return {**{name: cell.get(name) for name in names}, **limits}
 
 
 def write_json(summary: dict[str, Any], path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,33 @@ class Results:
         """Return the mean accuracy over folds and repeats, None where the cell has none."""
         found = self.cross_validation(dataset, method, column, label)
         return None if found is None else float(found.accuracy())
+
+    def measures(
+        self,
+        dataset: str,
+        method: str,
+        column: str,
+        label: str | None = None,
+        *,
+        groups: Any = None,
+        also: tuple[str, ...] = (),
+    ) -> dict[str, Any]:
+        """Return a cell as plain values: its jobs, accuracy with interval and spread, or why it failed.
+
+        Where bags belong to groups, the interval is by bootstrap over these. ``also`` names more of `gmil.CVResult`.
+        """
+        case = (dataset, method, column, label)
+        jobs, found = self.jobs(*case), self.cross_validation(*case)
+        if found is None:
+            return {"accuracy": None, "failure": self.failure(*case), "jobs": jobs}
+        return {
+            "accuracy": found.accuracy(),
+            "interval": list(replace(found, groups=groups).accuracy_interval()),
+            "spread": found.accuracy_std() if len(found.folds) > 1 else None,
+            "repeats": len(found.folds),
+            **{name: getattr(found, name)() for name in also},
+            "jobs": jobs,
+        }
 
     def n_bags(self, dataset: str) -> int:
         """Return how many bags a data set has that something was measured on."""

@@ -11,7 +11,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from gmil.errors import GmilError, listed
 from gmil.paper.runs.data import Dataset, load_datasets
 from gmil.paper.runs.execution import execute
-from gmil.paper.runs.jobs import Job, expand, known_methods
+from gmil.paper.runs.jobs import Job, expand, known_methods, notes_on_unmeasured
 from gmil.paper.runs.parsing import as_spec
 from gmil.paper.runs.results import Results
 from gmil.paper.runs.store import DamagedPartError, Store, is_failed, table_of
@@ -130,18 +130,9 @@ def _read(store: Store, job: Job) -> tuple[pa.Table | None, bool]:
 
 def _notes_on_methods(spec: Spec) -> list[str]:
     known = known_methods()
-    absent = [m.label for m in spec.methods if m.name not in known]
     gridless = [m for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
-    slow = [m.label for m in spec.methods if m.name in known and not m.columns]
-    notes = []
-    if slow:
-        notes.append(f"Not measured in this run, shown with published figures only: {listed(slow, most=30)}.")
-    if absent:
-        notes.append(f"Not in this gmil, shown with published figures only: {listed(absent, most=30)}.")
-    if gridless:
-        reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
-        notes.append(f"Not tuned: {listed(reasons, most=30)}.")
-    return notes
+    reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
+    return notes_on_unmeasured(spec) + [f"Not tuned: {listed(reasons, most=30)}."] * bool(reasons)
 
 
 def _do(

@@ -36,13 +36,10 @@ def _cell(results: Results, dataset: str, label: str) -> dict[str, Any] | None:
     return {
         "dataset": dataset,
         "label": label,
-        "accuracy": found.accuracy(),
-        "interval": list(found.accuracy_interval()),
-        "repeats": len(percents),
+        **results.measures(dataset, METHOD, "paper", label),
         "best": float(percents.max() / 100),
         "published": printed / 100,
         "reached": float(np.mean(percents.round(1) >= printed)),
-        "jobs": results.jobs(dataset, METHOD, "paper", label),
     }
 
 

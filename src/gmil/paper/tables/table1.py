@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.checks.controls import CONTROLS
-from gmil.paper.runs import environment
+from gmil.paper.runs.output import flat, summary_of
 from gmil.paper.statistics import average_ranks, compare
 from gmil.paper.tables.published import published, published_accuracy
 from gmil.paper.tables.reproduction import reproduction, sentences
@@ -42,21 +42,17 @@ def summarize(results: Results) -> dict[str, Any]:
     order = {entry.label: i for i, entry in enumerate(spec.methods)}
     columns = list(COLUMN_TITLES)
     rows.sort(key=lambda row: (order.get(row["label"], len(order)), columns.index(row["column"])))
-    _add_ranks(rows, results.datasets)
-    return {
-        "experiment": spec.name,
-        "title": spec.title,
-        "quick": spec.is_quick,
-        "protocol": asdict(spec.protocol),
-        "repeats": {m.label: m.repeats for m in spec.methods if m.repeats is not None and "paper" in m.columns},
-        "datasets": list(results.datasets),
-        "rows": rows,
-        "reproduction": reproduced,
-        "notes": [*sentences(reproduced), *_findings(rows, results.datasets), *results.notes],
-        "failures": results.failures(),
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-    }
+    for column in ("paper", "tuned", "printed"):
+        add_ranks([row for row in rows if row["column"] == column], results.datasets, "accuracy")
+    return summary_of(
+        spec,
+        results.datasets,
+        repeats={m.label: m.repeats for m in spec.methods if m.repeats is not None and "paper" in m.columns},
+        rows=rows,
+        reproduction=reproduced,
+        notes=[*sentences(reproduced), *_findings(rows, results.datasets), *results.notes],
+        failures=results.failures(),
+    )
 
 
 def _measured_rows(results: Results) -> Iterator[dict[str, Any]]:
@@ -79,22 +75,11 @@ def _title(entry: MethodEntry, column: str) -> str:
     return "default setting" if column == "paper" and not entry.has_paper_setting else COLUMN_TITLES[column]
 
 
-def _cell(results: Results, dataset: str, method: str, column: str, label: str) -> dict[str, Any] | None:
-    case = (dataset, method, column, label)
-    jobs = results.jobs(*case)
-    if not jobs:
-        return None
-    found = results.cross_validation(*case)
-    if found is None:
-        return {"accuracy": None, "failure": results.failure(*case), "jobs": jobs}
-    return {
-        "accuracy": found.accuracy(),
-        "interval": list(found.accuracy_interval()),
-        "spread": found.accuracy_std() if len(found.folds) > 1 else None,
-        "repeats": len(found.folds),
-        "against_gmil": _against_reference(results, *case),
-        "jobs": jobs,
-    }
+def _cell(results: Results, *case: str) -> dict[str, Any] | None:
+    cell = results.measures(*case)
+    if not cell["jobs"] or cell["accuracy"] is None:
+        return cell if cell["jobs"] else None
+    return {**cell, "against_gmil": _against_reference(results, *case)}
 
 
 def _against_reference(results: Results, dataset: str, method: str, column: str, label: str) -> dict[str, Any] | None:
@@ -142,14 +127,15 @@ def _total(seconds: list[float | None]) -> float | None:
     return float(sum(known)) if known else None
 
 
-def _add_ranks(rows: list[dict[str, Any]], datasets: Sequence[str]) -> None:
-    """Rank the methods of a column that have a figure for every data set, where there are two of them or more."""
-    for column in ("paper", "tuned", "printed"):
-        ranked = [row for row in rows if row["column"] == column and row["mean"] is not None]
-        if len(ranked) < 2:
-            continue
-        scores = [[row["cells"][d]["accuracy"] for row in ranked] for d in datasets]
-        for row, rank in zip(ranked, average_ranks(scores), strict=True):
+def add_ranks(
+    rows: Sequence[dict[str, Any]], datasets: Sequence[str], measure: str, *, larger_is_better: bool = True
+) -> None:
+    """Rank the methods that have a figure for every data set, where there are two of them or more."""
+    values = [[row["cells"].get(d, {}).get(measure) for d in datasets] for row in rows]
+    ranked = [(row, found) for row, found in zip(rows, values, strict=True) if None not in found]
+    if len(ranked) > 1:
+        ranks = average_ranks(np.transpose([found for _, found in ranked]), larger_is_better=larger_is_better)
+        for (row, _), rank in zip(ranked, ranks, strict=True):
             row["average_rank"] = float(rank)
 
 
@@ -179,25 +165,11 @@ def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     lines = []
     for row in summary["rows"]:
         names = {name: row[name] for name in ("method", "label", "column", "title", "mean", "average_rank")}
+        more = {"variant": row.get("variant"), "tune_seconds_of_all_datasets": row.get("tune_seconds")}
         for dataset, cell in row["cells"].items():
-            low, high = cell.get("interval") or (None, None)
             against = cell.get("against_gmil") or {}
-            lines.append(
-                {
-                    **names,
-                    "dataset": dataset,
-                    "accuracy": cell["accuracy"],
-                    "low": low,
-                    "high": high,
-                    "spread": cell.get("spread"),
-                    "repeats": cell.get("repeats"),
-                    "variant": row.get("variant"),
-                    "difference_to_gmil": against.get("difference"),
-                    "p_value": against.get("p_value"),
-                    "verdict": against.get("verdict"),
-                    "tune_seconds_of_all_datasets": row.get("tune_seconds"),
-                    "failure": cell.get("failure"),
-                    "jobs": " ".join(cell.get("jobs", [])),
-                }
-            )
+            compared = {"difference_to_gmil": against.get("difference")}
+            compared |= {name: against.get(name) for name in ("p_value", "verdict")}
+            measures = flat(cell, "accuracy", "spread", "repeats")
+            lines.append({**names, "dataset": dataset, **measures, **compared, **more})
     return lines

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmil.paper.runs import environment
-from gmil.paper.runs.jobs import known_methods
+from gmil.paper.runs.jobs import notes_on_unmeasured
+from gmil.paper.runs.output import summary_of
 from gmil.paper.runs.timing import THREADS
-from gmil.paper.statistics import average_ranks
 from gmil.paper.tables.published import published_seconds
+from gmil.paper.tables.table1 import add_ranks
 
 if TYPE_CHECKING:
     from gmil.paper.runs.specification import MethodEntry, Spec
@@ -29,21 +29,16 @@ def summarize(spec: Spec, timings: Timings) -> dict[str, Any]:
     with_print = spec.first_entries()
     rows = [_row(entry, timings, has_print=entry in with_print) for entry in spec.methods]
     _add_ratios(rows)
-    _add_ranks(rows, timings.datasets)
-    return {
-        "experiment": spec.name,
-        "title": spec.title,
-        "quick": spec.is_quick,
-        "protocol": asdict(spec.protocol),
-        "datasets": list(timings.datasets),
-        "threads": THREADS,
-        "rows": rows,
-        "rows_file": f"timings/{timings.file.name}",
-        "notes": _notes(spec, timings),
-        "failures": [row for row in timings.rows if row["status"] == "failed"],
-        "versions": environment.versions(),
-        "machine": environment.machine(),
-    }
+    add_ranks(rows, timings.datasets, "seconds", larger_is_better=False)
+    return summary_of(
+        spec,
+        timings.datasets,
+        threads=THREADS,
+        rows=rows,
+        rows_file=f"timings/{timings.file.name}",
+        notes=_notes(spec, timings),
+        failures=[row for row in timings.rows if row["status"] == "failed"],
+    )
 
 
 def _row(entry: MethodEntry, timings: Timings, *, has_print: bool) -> dict[str, Any]:
@@ -81,20 +76,8 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
     return None if value is None or not reference else value / reference
 
 
-def _add_ranks(rows: list[dict[str, Any]], datasets: tuple[str, ...]) -> None:
-    ranked = [row for row in rows if all(row["cells"][d]["seconds"] is not None for d in datasets)]
-    if len(ranked) < 2:
-        return
-    seconds = [[row["cells"][d]["seconds"] for row in ranked] for d in datasets]
-    for row, rank in zip(ranked, average_ranks(seconds, larger_is_better=False), strict=True):
-        row["average_rank"] = float(rank)
-
-
 def _notes(spec: Spec, timings: Timings) -> list[str]:
     facts = environment.machine()
-    known = known_methods()
-    absent = [entry.label for entry in spec.methods if entry.name not in known]
-    slow = [entry.label for entry in spec.methods if entry.name in known and not entry.columns]
     notes = [
         f"CPU seconds, as in the paper, measured in one go, in turn, the median of {spec.protocol.repeats} rounds; "
         f"{THREADS} thread for BLAS, OpenMP and engine; {facts['processor']}, {facts['cores']} cores, "
@@ -104,11 +87,7 @@ def _notes(spec: Spec, timings: Timings) -> list[str]:
         "Published: Matlab on a Core 2 Duo at 2.26 GHz (arXiv:1205.0610, Table 2); the two machines do not compare, "
         "only ratios on the same machine do.",
     ]
-    if slow:
-        notes.append(f"Not measured in this run, shown with published figures only: {', '.join(slow)}.")
-    if absent:
-        notes.append(f"Not in this gmil, shown with published figures only: {', '.join(absent)}.")
-    return [*notes, *timings.notes]
+    return [*notes, *notes_on_unmeasured(spec), *timings.notes]
 
 
 def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -82,8 +82,7 @@ def measure_table3(
         "rows": rows,
         "notes": _notes(videos),
         "failures": [row for row in rows if row.get("failure")],
-        "versions": environment.versions(),
-        "machine": environment.machine(),
+        **environment.as_facts(),
     }
 
 
