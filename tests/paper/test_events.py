@@ -110,7 +110,7 @@ def test_times_are_measured_up_to_the_end_of_the_budget(folder, tmp_path, monkey
         asked.append((name, n_bags))
         assert limit <= 30 * 0.5
         late = name == "mi-svm-witness" and n_bags > 20
-        return {"reason": "the time was over"} if late else {"seconds": float(n_bags), "cpu_seconds": 1.0}
+        return {"reason": "the time limit was reached"} if late else {"seconds": float(n_bags), "cpu_seconds": 1.0}
 
     monkeypatch.setattr(figure9, "in_own_process", measured)
     found = figure9.measure_figure9(folder, minutes=0.5)
@@ -118,14 +118,14 @@ def test_times_are_measured_up_to_the_end_of_the_budget(folder, tmp_path, monkey
     assert [point["bags"] for point in gmil_curve["points"]] == [6, 8, 15, 30, 60]
     assert gmil_curve["points"][-1]["instances"] == 1500
     assert [point["bags"] for point in other["points"]] == [6, 8, 15]
-    assert other["stopped"] == {"bags": 30, "reason": "the time was over"}
+    assert other["stopped"] == {"bags": 30, "reason": "the time limit was reached"}
     assert ("mi-svm-witness", 60) not in asked
-    assert any("has no time for 30 bags: the time was over" in note for note in found["notes"])
+    assert any("was not timed with 30 bags: the time limit was reached" in note for note in found["notes"])
 
 
 def test_a_measurement_is_a_process_that_can_be_ended(folder):
     late = figure9.in_own_process("gmil", str(folder), 30, 0, limit=0.01)
-    assert late == {"reason": "the time was over"}
+    assert late == {"reason": "the time limit was reached"}
     found = figure9.learn_events("mi-svm-witness", str(folder), 20, 0)
     assert found["seconds"] > 0
     assert figure9.learn_events("gmil", str(folder), 20, 0)["seconds"] > 0

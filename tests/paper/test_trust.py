@@ -106,7 +106,7 @@ def test_warnings_are_named_in_words():
     assert check_data(*clean()).warnings() == "no warning"
     bags, _ = clean()
     few = check_data(bags, np.arange(60) < 4)
-    assert few["bag size"].text == f"Not tested: {few.verdict.removeprefix('cannot be told: ')}."
+    assert few["bag size"].text == f"Not tested: {few.verdict.removeprefix('not assessable: ')}."
     assert few.warnings() == "2 warnings (bags per class, shuffled labels)"
 
 
@@ -214,7 +214,7 @@ def test_missing_values_are_counted_and_nothing_is_learnt():
     found = check_data(planted(bags, 4, np.nan), y)
     assert found["missing values"].value == bags.n_features
     assert "the first in bag 4, instance 0, column 0. Fill" in found["missing values"].text
-    assert found.verdict == f"cannot be told: {bags.n_features} values are missing"
+    assert found.verdict == f"not assessable: {bags.n_features} values are missing"
     assert warned(found) == {"missing values", "shuffled labels"}
 
 
@@ -261,7 +261,7 @@ def test_too_few_bags_of_a_class_cannot_be_told():
     bags, _ = clean()
     y = np.arange(60) < 4
     found = check_data(bags, y)
-    assert found.verdict == "cannot be told: the smallest class is in 4 bags, and 5 folds need 5"
+    assert found.verdict == "not assessable: the smallest class is in 4 bags, and 5 folds need 5"
     assert {"bags per class", "shuffled labels"} <= warned(found)
 
 

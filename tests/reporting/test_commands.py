@@ -96,7 +96,7 @@ def test_compare_prints_methods_controls_and_the_verdict(compared):
         "bag size alone",
         "noise features",
     }
-    assert "has the highest accuracy of 2 methods, picked on these same bags: " in lines[7]
+    assert "has the highest accuracy of 2 methods, selected on these same bags: " in lines[7]
     assert "mine.parquet: 40 bags" in first.stderr
     assert again.stdout == first.stdout
     assert same_rows  # nothing was measured twice
@@ -157,7 +157,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
                 inside = set(groups[fold["bags"]])
                 assert np.isin(groups, list(inside)).sum() == len(fold["bags"])
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "Whole groups were left out (patient, 16 groups)" in page
+    assert "Folds are grouped (patient, 16 groups)" in page
     assert "whole groups (patient) left out" in page
     assert "Intervals by bootstrap over groups, and by Wilson where fewer than five groups are wrong" in page
     assert "Inside WeightedGMIL" in page  # the data could be read again
@@ -223,7 +223,7 @@ def test_compare_goes_on_where_every_method_fails(tmp_path):
     arguments = ["--methods", "gmil", "--folds", 2, "--repeats", 1, "--jobs", 1]
     result = call("compare", tmp_path / "gaps.parquet", "-o", tmp_path / "out", *arguments)
     assert result.exit_code == 1
-    assert "No method could be measured; the check of the data has 2 warnings (missing values, " in result.stdout
+    assert "No method could be measured; the data check has 2 warnings (missing values, " in result.stdout
     assert "failed: gmil: BagValidationError: X contains NaN" in result.stderr
     assert "values are missing" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
@@ -234,7 +234,7 @@ def test_slow_methods_are_left_out_of_large_data_and_said_so():
     methods, notes = comparison.choose_methods(bags, y, None, quick=False)
     assert not {"mi-graph", "miles", "citation-knn"} & set(methods)
     assert {"gmil", "weighted-gmil", "nsk"} <= set(methods)
-    assert any(note.startswith("mi-graph takes long with more than 10000 instances") for note in notes)
+    assert any(note.startswith("mi-graph is left out: it is slow with more than 10000 instances") for note in notes)
     assert comparison.choose_methods(bags, y, ["miles"], quick=False) == (["miles"], [])
 
 
@@ -242,7 +242,7 @@ def test_methods_for_two_classes_are_left_out_of_three():
     bags, y = gmil.Bags.from_list([np.ones((2, 2))] * 9), np.arange(9) % 3
     methods, notes = comparison.choose_methods(bags, y, ["gmil", "dd"], quick=False)
     assert methods == ["gmil"]
-    assert notes == ["dd knows two classes only and is left out."]
+    assert notes == ["dd is left out: it is for two classes only."]
 
 
 def test_there_are_no_more_folds_than_bags_of_the_rarest_class():

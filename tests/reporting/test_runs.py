@@ -216,19 +216,19 @@ def compared(second, control, levels=("ok",)):
 def test_a_comparison_has_one_verdict(second, control, words):
     verdict = compare_verdict(compared(second, control))
     assert verdict == (
-        "First has the highest accuracy of 2 methods, picked on these same bags: 80.0 % (95 % interval 75.0 to 85.0)"
-        f"{words}; the check of the data has no warning."
+        "First has the highest accuracy of 2 methods, selected on these same bags: 80.0 % (95 % interval 75.0 to 85.0)"
+        f"{words}; the data check has no warning."
     )
 
 
 def test_the_check_of_the_data_names_its_warnings_and_gives_no_second_verdict():
     found = compared("worse", "undecided", levels=("warning", "ok", "note", "warning"))
     verdict = compare_verdict(found)
-    assert verdict.endswith("; the check of the data has 2 warnings (finding 0, finding 3).")
+    assert verdict.endswith("; the data check has 2 warnings (finding 0, finding 3).")
     assert "better than chance" not in verdict
     assert verdict.count("better than") == 1
     assert compare_verdict({**found, "best": None}) == (
-        "No method could be measured; the check of the data has 2 warnings (finding 0, finding 3)."
+        "No method could be measured; the data check has 2 warnings (finding 0, finding 3)."
     )
 
 

@@ -1,4 +1,4 @@
-"""`check_data`: everything that is looked at, and the verdict."""
+"""`check_data`: all checks, and the verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from gmil.checks.findings import DataCheck, Finding
 from gmil.checks.repeats import repeat_findings
-from gmil.checks.signal import FOLDS, Signal, measure_signal, size_finding
+from gmil.checks.signal import FOLDS, measure_signal, size_finding
 from gmil.checks.values import class_findings, value_findings
 from gmil.errors import BagValidationError
 from gmil.model_selection.folds import check_seed
@@ -29,9 +29,9 @@ LEAKS = ("identical bags", "instances in several groups", "instances in several 
 def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 20, random_state: int = 0) -> DataCheck:
     """Check bags and labels for leaks, duplicates and other reasons not to trust results on them.
 
-    It counts the bags of every class; looks for missing values, constant features and placeholders, for bags and
-    instances that occur twice; measures what the size of a bag alone tells; and cross-validates a small `WeightedGMIL`
-    on the labels, on shuffled labels, and on noise in place of the instances.
+    It counts the bags of every class; looks for missing values, constant features and placeholders, for duplicate bags
+    and instances; measures how well bag size alone predicts the labels; and cross-validates a small `WeightedGMIL` on
+    the labels, on shuffled labels, and on noise in place of the instances.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
         Bags of one group (a patient, a site) stay in one fold, and hand on their labels together when these are
         shuffled.
     n_permutations : int, default=20
-        How often the labels are shuffled; at least 19, because the smallest p-value is one over one more.
+        How often the labels are permuted; at least 19, because the smallest p-value is one over one more.
     random_state : int, default=0
         The seed of folds, shufflings and method.
 
@@ -50,9 +50,9 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     -------
     DataCheck
         ``findings``, each with a level and a sentence, and a ``verdict`` in words: "no better than chance", "no better
-        than bag size", "better than chance and than bag size" (with a "but" where the data repeat themselves), or why
-        it could not be told. Better than bag size is what beats both a regression on the size and the same method on
-        noise in bags of these sizes.
+        than bag size", "better than chance and than bag size" (with a "but" where the data repeat themselves), or "not
+        assessable" with the reason. Better than bag size is what beats both a regression on the size and the same
+        method on noise in bags of these sizes.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     ]
     obstacle = _missing(findings) or too_few
     if obstacle is not None:
-        return DataCheck(f"cannot be told: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
+        return DataCheck(f"not assessable: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
     signal = measure_signal(bags, labels, group_numbers, **settings)
-    return DataCheck(_verdict(signal, findings), [*findings, *signal.findings])
+    return DataCheck(_verdict(signal, findings), [*findings, *signal])
 
 
 def _untested(name: str, obstacle: str, level: Level) -> Finding:
@@ -117,10 +117,11 @@ def _too_few(labels: Integers, groups: Integers | None) -> str | None:
     return None
 
 
-def _verdict(signal: Signal, findings: list[Finding]) -> str:
-    if not signal.above_chance:
+def _verdict(signal: list[Finding], findings: list[Finding]) -> str:
+    better = [finding.level == "ok" for finding in signal]
+    if not better[0]:
         return "no better than chance"
-    if not signal.above_bag_size:
+    if not all(better):
         return "no better than bag size"
     verdict = "better than chance and than bag size"
     leaks = [f.name for f in findings if f.level == "warning" and f.name in LEAKS]

@@ -18,13 +18,13 @@ class Finding:
     Attributes
     ----------
     name : str
-        What was looked at; the same for all data.
+        Of the check; the same for all data.
     level : {"ok", "note", "warning"}
         Whether it is as it should be, worth knowing, or a reason to doubt results on these data.
     value : float or None
         The figure behind it, where there is one.
     text : str
-        What was found, as a sentence.
+        What was found, in sentences.
     """
 
     name: str
@@ -42,7 +42,7 @@ class DataCheck:
     verdict : str
         What the data allow to be learnt, in words.
     findings : list of Finding
-        Everything that was looked at, in a fixed order.
+        Of all checks, in a fixed order.
 
     Examples
     --------

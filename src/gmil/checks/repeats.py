@@ -1,4 +1,4 @@
-"""The same instance, or the same bag, more than once: what would let a test fold be known from training."""
+"""Duplicate bags and instances: leaks from training folds into test folds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY = 0.05
 
 
 def repeat_findings(bags: Bags, labels: Integers, groups: Integers | None) -> list[Finding]:
-    """Look for identical bags, and for identical instances in several bags, labels or groups."""
+    """Find identical bags, and for identical instances in several bags, labels or groups."""
     rows = row_numbers(bags.instances)
     owner = bags.segment_ids
     findings = [_bag_finding(rows, bags, labels, groups), _instance_finding(rows, owner, labels)]
@@ -65,8 +65,10 @@ def _bag_finding(rows: Integers, bags: Bags, labels: Integers, groups: Integers 
     if contradicting:
         text += f", {contradicting} of them under another label"
     if groups is not None and not _several(same, groups).any():
-        return Finding(name, "note", float(count), f"{text}, always in one group, so that no fold is known before.")
-    return Finding(name, "warning", float(count), f"{text}: test folds are known from training. Drop or group them.")
+        return Finding(name, "note", float(count), f"{text}, always in one group, so that no fold leaks into another.")
+    return Finding(
+        name, "warning", float(count), f"{text}: training folds leak into test folds. Drop these bags, or group them."
+    )
 
 
 def _instance_finding(rows: Integers, owner: Integers, labels: Integers) -> Finding:
@@ -90,5 +92,5 @@ def _group_finding(rows: Integers, owner: Integers, groups: Integers) -> Finding
     count = int(shared.sum())
     if count == 0:
         return Finding(name, "ok", 0.0, "No instance is in two groups.")
-    text = f"{count} instances are also in another group: the groups do not keep folds apart."
+    text = f"{count} instances are also in another group: folds leak into each other in spite of the groups."
     return Finding(name, "warning", float(count), text)

@@ -21,7 +21,7 @@ FOLDS = 5
 LEVEL = 0.05
 """Below this p-value something is taken to be there."""
 _PLAIN = 0.6
-"""From this AUC on, the size of a bag tells so much that results without it beside them mislead."""
+"""From this AUC on, results without the bag size beside them mislead."""
 
 
 class Scored(NamedTuple):
@@ -31,20 +31,12 @@ class Scored(NamedTuple):
     influence: Floats  # (n_bags,)
 
 
-class Signal(NamedTuple):
-    """The findings, and what the verdict needs of them."""
-
-    findings: list[Finding]
-    above_chance: bool
-    above_bag_size: bool
-
-
 def size_finding(
     bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
 ) -> Finding:
-    """Say how well the number of instances alone tells the classes, and how well shuffled labels.
+    """Measure how well the number of instances alone separates the classes, and how well shuffled labels.
 
-    It is the control that methods are compared with, cross-validated: a relation that rises and falls counts.
+    It is the control that methods are compared with, cross-validated; the relation need not be monotone.
     """
     sizes, name = bags.sizes, "bag size"
     if sizes.min() == sizes.max():
@@ -60,16 +52,18 @@ def size_finding(
     p_value = permutation_p_value(auc, by_chance)
     level: Level = "ok" if p_value > LEVEL else "note" if auc < _PLAIN else "warning"
     text = (
-        f"The number of instances alone has a cross-validated AUC of {auc:.2f}; on {n_permutations} shufflings of the "
-        f"labels {by_chance.max():.2f} at most (p = {p_value:.2g} by permutation)."
+        f"The number of instances alone has a cross-validated AUC of {auc:.2f}; with {n_permutations} permutations "
+        f"of the labels {by_chance.max():.2f} at most (p = {p_value:.2g} by permutation)."
     )
     return Finding(name, level, auc, text)
 
 
 def measure_signal(
     bags: Bags, labels: Integers, groups: Integers | None, *, n_permutations: int, random_state: int
-) -> Signal:
+) -> list[Finding]:
     """Cross-validate a fast method on the labels, on shuffled labels and on noise, and compare it with bag size.
+
+    The findings are about chance, bag size and noise, in this order; each is "ok" where the method is better.
 
     All labellings are columns of one problem: views, folds and decompositions are shared, and are the same for all.
     """
@@ -88,9 +82,8 @@ def measure_signal(
         "bag size": ("the size of the bag alone", _score_by_size(bags, labels, folds)),
         "noise": ("noise in bags of the same sizes", fold_auc(targets, on_noise, folds)),
     }
-    chance, above_chance = _permutation_finding(true.auc, by_chance)
     compared = [_comparison_finding(name, true, *control, groups) for name, control in controls.items()]
-    return Signal([chance, *(finding for finding, _ in compared)], above_chance, all(above for _, above in compared))
+    return [_permutation_finding(true.auc, by_chance), *compared]
 
 
 def indicator(labels: Integers) -> Booleans:
@@ -175,28 +168,24 @@ def permutation_p_value(value: float, by_chance: Floats) -> float:
     return float((1 + (by_chance >= value).sum()) / (1 + len(by_chance)))
 
 
-def _permutation_finding(auc: float, by_chance: Floats) -> tuple[Finding, bool]:
+def _permutation_finding(auc: float, by_chance: Floats) -> Finding:
     p_value = permutation_p_value(auc, by_chance)
-    above = p_value <= LEVEL
     text = (
-        f"Cross-validated AUC {auc:.3f}; on {len(by_chance)} shufflings of the labels {by_chance.mean():.3f} on "
+        f"Cross-validated AUC {auc:.3f}; with {len(by_chance)} permutations of the labels {by_chance.mean():.3f} on "
         f"average and {by_chance.max():.3f} at most (p = {p_value:.2g} by permutation)."
     )
-    return Finding("shuffled labels", "ok" if above else "warning", p_value, text), above
+    return Finding("shuffled labels", "ok" if p_value <= LEVEL else "warning", p_value, text)
 
 
-def _comparison_finding(
-    name: str, method: Scored, what: str, control: Scored, groups: Integers | None
-) -> tuple[Finding, bool]:
+def _comparison_finding(name: str, method: Scored, what: str, control: Scored, groups: Integers | None) -> Finding:
     difference = method.auc - control.auc
     influence: Floats = method.influence - control.influence
     if groups is not None:  # bags of one group err together
         influence = np.bincount(groups, weights=influence).astype(np.float64)
     error = float(np.sqrt((influence**2).sum()))
     p_value = float(stats.norm.sf(difference / error)) if error > 0 else float(difference <= 0)
-    above = p_value <= LEVEL
     text = (
         f"AUC {method.auc:.3f} with the instances, {control.auc:.3f} with {what}, on the same folds "
         f"(p = {p_value:.2g}, one-sided, by DeLong's test)."
     )
-    return Finding(f"instances against {name}", "ok" if above else "warning", difference, text), above
+    return Finding(f"instances against {name}", "ok" if p_value <= LEVEL else "warning", difference, text)

@@ -1,4 +1,4 @@
-"""Labels and values: classes, missing numbers, features that say nothing, numbers that stand for none."""
+"""Labels and values: classes, missing values, constant features, placeholders."""
 
 from __future__ import annotations
 
@@ -23,20 +23,25 @@ FEWEST_BAGS = 10
 
 
 def class_findings(classes: NDArray[Any], labels: Integers) -> list[Finding]:
-    """Say how many bags every class has, and what naming the largest one would score."""
+    """Count the bags of every class; the majority class is the baseline of every accuracy."""
     counts = np.bincount(labels, minlength=len(classes))
     names = [f"{count} of {label!s}" for label, count in zip(classes, counts, strict=True)]
     fewest = int(counts.min())
     level: Level = "ok"
     advice = ""
     if fewest < FEWEST_BAGS:
-        level, advice = "warning", f" With fewer than {FEWEST_BAGS} bags of a class every figure is uncertain."
+        level, advice = "warning", f" With fewer than {FEWEST_BAGS} bags of a class every estimate is uncertain."
     elif counts.max() > 4 * fewest:
-        level, advice = "note", " Read balanced accuracy or AUC beside accuracy."
+        level, advice = "note", " Imbalanced: report balanced accuracy or AUC beside accuracy."
     floor = float(counts.max() / counts.sum())
     return [
         Finding("bags per class", level, float(fewest), f"{listed(names, 10)}.{advice}"),
-        Finding("majority class", "ok", floor, f"Always naming {classes[counts.argmax()]!s} is right for {floor:.1%}."),
+        Finding(
+            "majority class",
+            "ok",
+            floor,
+            f"Majority-class baseline ({classes[counts.argmax()]!s}): {floor:.1%} accuracy.",
+        ),
     ]
 
 
@@ -51,7 +56,7 @@ def value_findings(bags: Bags) -> list[Finding]:
         return [Finding("missing values", "warning", float(n_missing), text)]
     constant = int((_spread(X) == 0).sum())
     share = constant / X.shape[1]
-    text = f"{constant} of {X.shape[1]} features are the same for all instances and say nothing."
+    text = f"{constant} of {X.shape[1]} features are constant and carry no information."
     level: Level = "ok" if constant == 0 else "note" if share < 1 else "warning"
     findings = [
         Finding("missing values", "ok", 0.0, "Every value is a finite number."),
@@ -72,7 +77,7 @@ def _placeholder_finding(X: Floats, bags: Bags) -> Finding:
         return Finding("placeholder values", "ok", 0.0, "No feature has an outlying value that repeats.")
     names = bags.feature_names or [str(j) for j in range(X.shape[1])]
     shown = listed([f"{value:g} in {names[j]}" for j, value in suspects.items()], 3)
-    text = f"One value repeats far from all others, as if it stood for a missing one: {shown}."
+    text = f"Possible placeholders for missing values (one outlying value that repeats): {shown}."
     return Finding("placeholder values", "note", float(len(suspects)), text)
 
 

@@ -56,10 +56,10 @@ def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bo
     chosen, notes = [], []
     for name in asked or (QUICK_METHODS if quick else METHODS):
         if several and not get_tags(known[name]()).classifier_tags.multi_class:
-            notes.append(f"{name} knows two classes only and is left out.")
+            notes.append(f"{name} is left out: it is for two classes only.")
         elif not asked and bags.n_instances > MOST_INSTANCES.get(name, bags.n_instances):
             notes.append(
-                f"{name} takes long with more than {MOST_INSTANCES[name]} instances and is left out unless asked for."
+                f"{name} is left out: it is slow with more than {MOST_INSTANCES[name]} instances. Name it to run it."
             )
         else:
             chosen.append(name)
@@ -169,9 +169,9 @@ def notes_on_groups(column: str | None, groups: Any) -> list[str]:
     if column is None:
         return []
     return [
-        f"Whole groups were left out ({column}, {len(np.unique(groups))} groups): in the folds, in choices inside the "
-        "training bags of methods that can be told, and in the check of the data.",
-        "Intervals are by bootstrap over groups, as bags of a group may err together.",
+        f"Folds are grouped ({column}, {len(np.unique(groups))} groups), also the inner folds of methods that take "
+        "groups and those of the data check.",
+        "Confidence intervals: bootstrap over groups, since bags of one group are not independent.",
     ]
 
 

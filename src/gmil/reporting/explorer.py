@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.reporting.predictions import Predictions
-    from gmil.reporting.projection import ModelCenters, Plane
+    from gmil.reporting.projection import ModelCenters, Projection
 
 MOST_BAGS = 200
 BEST, WORST, BETWEEN = 50, 10, 40
@@ -25,7 +25,9 @@ MOST_INSTANCES = BEST + WORST + BETWEEN
 _TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
 
 
-def explore(model: Any, bags: Bags, found: Predictions, inside: Bags, space: ModelCenters, plane: Plane) -> Explorer:
+def explore(
+    model: Any, bags: Bags, found: Predictions, inside: Bags, space: ModelCenters, plane: Projection
+) -> Explorer:
     """Return the explorer of bags.
 
     Parameters
@@ -35,7 +37,7 @@ def explore(model: Any, bags: Bags, found: Predictions, inside: Bags, space: Mod
     bags, inside : Bags
         As they were passed, and as the classifier inside pipelines gets them.
     found : Predictions
-    space, plane : ModelCenters, Plane
+    space, plane : ModelCenters, Projection
     """
     chosen = choose_bags(len(bags), found.decisions)
     some, inner = bags[chosen], inside[chosen]
@@ -108,7 +110,7 @@ def _meaning(model: Any) -> str:
 
 
 def _rows(
-    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: ModelCenters, plane: Plane
+    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: ModelCenters, plane: Projection
 ) -> list[list[Any]]:
     n = span.stop - span.start
     ranking = np.arange(n) if scores is None else np.argsort(-scores, kind="stable")

@@ -73,7 +73,7 @@ def _loudest_space(model: WeightedGMIL, column: int) -> int:
     return views[int(np.argmax(strength))].space
 
 
-class Plane(NamedTuple):
+class Projection(NamedTuple):
     """Two principal components."""
 
     model: Any
@@ -85,7 +85,7 @@ class Plane(NamedTuple):
         return placed if placed.shape[1] == 2 else np.column_stack([placed, np.zeros(len(placed))])
 
 
-def fit_plane(instances: Instances, generator: np.random.Generator) -> Plane:
+def fit_plane(instances: Instances, generator: np.random.Generator) -> Projection:
     """Fit the plane to at most `MOST_FITTED` instances."""
     rows = np.sort(generator.permutation(instances.shape[0])[:MOST_FITTED])
     sample = instances[rows]
@@ -97,10 +97,10 @@ def fit_plane(instances: Instances, generator: np.random.Generator) -> Plane:
         reducer = PCA(n_components, svd_solver="full").fit(np.asarray(sample, dtype=np.float64))
     with np.errstate(invalid="ignore"):
         share = float(np.nan_to_num(reducer.explained_variance_ratio_.sum()))
-    return Plane(reducer, share)
+    return Projection(reducer, share)
 
 
-def map_instances(bags: Bags, positive: Booleans, space: ModelCenters) -> tuple[Plane, InstanceMap]:
+def map_instances(bags: Bags, positive: Booleans, space: ModelCenters) -> tuple[Projection, InstanceMap]:
     """Return the plane and what is drawn in it: a sample of the instances, and all centres (those that vote first)."""
     generator = np.random.default_rng(0)
     rows = np.sort(generator.permutation(bags.n_instances)[: max(MOST_FITTED, MOST_SHOWN)])

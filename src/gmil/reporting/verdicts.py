@@ -7,17 +7,15 @@ from typing import Any
 from gmil.checks.findings import warnings_among
 from gmil.errors import listed
 from gmil.paper.tables.published import best_published, dataset_title
-from gmil.reporting.formatting import joined, seconds_text, sentence
+from gmil.reporting.formatting import interval_text, joined, percent, seconds_text, sentence
 
 
 def verdict_of(by_name: dict[str, dict[str, Any]]) -> str:
     """Return the verdict of a run, from the most telling of its experiments."""
-    if "compare" in by_name:
-        return compare_verdict(by_name["compare"])
-    if "table1" in by_name:
-        return table1_verdict(by_name["table1"])
-    if "table2" in by_name:
-        return _table2_verdict(by_name["table2"])
+    verdicts = {"compare": compare_verdict, "table1": table1_verdict, "table2": _table2_verdict}
+    for name, verdict in verdicts.items():
+        if name in by_name:
+            return verdict(by_name[name])
     if by_name.keys() & {"table3", "figure9"}:
         return events_verdict(by_name.get("table3", {}), by_name.get("figure9", {}))
     return f"{len(by_name)} experiments were measured: {', '.join(found['title'] for found in by_name.values())}."
@@ -51,18 +49,17 @@ def _highest(found: dict[str, Any]) -> list[str]:
     best = max(measured, key=lambda row: row["mean"])
     labels = list(dict.fromkeys(row["label"] for row in measured))
     names = f" ({', '.join(labels)})" if len(labels) < 5 else ""
-    which = "a mean accuracy of"
-    if len(labels) > 1:
-        which = f"the highest mean accuracy of the {len(labels)} methods measured here{names},"
+    several = f"the highest mean accuracy of the {len(labels)} methods measured here{names},"
+    which = several if len(labels) > 1 else "a mean accuracy of"
     sets = [dataset_title(dataset) for dataset in found["datasets"]]
     over = f"on {sets[0]}" if len(sets) == 1 else f"over {joined(sets)}"
-    said = [f"{best['label']} has {which} {100 * best['mean']:.1f} % {over}"]
+    said = [f"{best['label']} has {which} {percent(best['mean'])} % {over}"]
     published = best_published(found["datasets"])
     if published is not None:
         rows = f"{published.n_rows} rows" if published.n_rows > 1 else "row"
         said.append(
             f"of the {rows} that the paper prints for all of these sets, on other folds, the highest is "
-            f"{published.label} with {100 * published.mean:.1f} %"
+            f"{published.label} with {percent(published.mean)} %"
         )
     return said
 
@@ -70,7 +67,7 @@ def _highest(found: dict[str, Any]) -> list[str]:
 def compare_verdict(found: dict[str, Any]) -> str:
     """Return the one verdict of a comparison: which method is the best, how sure that is, and what puts it in doubt.
 
-    The check of the data gives no verdict of its own beside this one: its warnings are named.
+    The data check gives no verdict of its own beside this one: its warnings are named.
     """
     dataset = found["datasets"][0]
     best = next((row for row in found["rows"] if row["method"] == found["best"]), None)
@@ -78,15 +75,14 @@ def compare_verdict(found: dict[str, Any]) -> str:
     checked = ""
     if found.get("trust"):
         findings = found["trust"]["findings"]
-        checked = f"; the check of the data has {warnings_among((f['name'], f['level']) for f in findings)}"
+        checked = f"; the data check has {warnings_among((f['name'], f['level']) for f in findings)}"
     if best is None or cell is None or cell["accuracy"] is None:
         return sentence(f"no method could be measured{checked}")
     methods = [row for row in found["rows"] if row["column"] != "control"]
-    low, high = (100 * limit for limit in cell["interval"])
     text = f"{best['label']} has an accuracy of"
     if len(methods) > 1:
-        text = f"{best['label']} has the highest accuracy of {len(methods)} methods, picked on these same bags:"
-    text += f" {100 * cell['accuracy']:.1f} % (95 % interval {low:.1f} to {high:.1f})"
+        text = f"{best['label']} has the highest accuracy of {len(methods)} methods, selected on these same bags:"
+    text += f" {percent(cell['accuracy'])} % (95 % interval {interval_text(cell['interval'])})"
     return sentence(text + _against_others(found, methods) + checked)
 
 

@@ -94,7 +94,7 @@ def in_own_process(name: str, source: str, n_bags: int, seed: int, limit: float)
     sender.close()
     try:
         if not receiver.poll(max(0.0, limit)):
-            return {"reason": "the time was over"}
+            return {"reason": "the time limit was reached"}
         found: dict[str, Any] = receiver.recv()
     except EOFError:
         process.join()
@@ -130,14 +130,14 @@ def learn_events(name: str, source: str, n_bags: int, seed: int) -> dict[str, An
 
 def _notes(curves: list[dict[str, Any]], minutes: float) -> list[str]:
     notes = [
-        "Seconds of the clock for learning all events from data on disk, reading included; every point is a process of "
-        "its own.",
+        "Wall-clock training time for all events from data on disk, reading included; every point is measured in a "
+        "process of its own.",
     ]
     for curve in curves:
         if curve["stopped"] is not None:
             stopped = curve["stopped"]
             notes.append(
-                f"{curve['label']} has no time for {stopped['bags']} bags: {stopped['reason']} "
+                f"{curve['label']} was not timed with {stopped['bags']} bags: {stopped['reason']} "
                 f"({minutes / 2:g} minutes for each method)."
             )
     return notes

@@ -45,10 +45,7 @@ def _processor() -> str:
 
 def as_columns() -> dict[str, str]:
     """Return versions and machine as columns of rows, each one line of JSON."""
-    return {
-        "versions": json.dumps(versions(), sort_keys=True),
-        "machine": json.dumps(machine(), sort_keys=True),
-    }
+    return {name: json.dumps(facts, sort_keys=True) for name, facts in as_facts().items()}
 
 
 def as_facts() -> dict[str, Any]:

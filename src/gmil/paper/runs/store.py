@@ -27,39 +27,21 @@ def row_schema() -> pa.Schema:
     """Return the columns of the store: one row is one fold."""
     import pyarrow as pa
 
-    text, number = pa.string(), pa.float64()
-    return pa.schema(
-        [
-            ("job", text),
-            ("spec", text),
-            ("dataset", text),
-            ("method", text),
-            ("label", text),
-            ("column", text),
-            ("params", text),
-            ("folds", pa.int32()),
-            ("repeat", pa.int32()),
-            ("fold", pa.int32()),
-            ("seed", pa.int64()),
-            ("status", text),
-            ("reason", text),
-            ("bags", pa.list_(pa.int64())),
-            ("labels", pa.list_(text)),
-            ("predictions", pa.list_(text)),
-            ("decisions", pa.list_(number)),
-            ("classes", pa.list_(text)),
-            ("positive_label", text),
-            ("accuracy", number),
-            ("fit_seconds", number),
-            ("predict_seconds", number),
-            ("tune_seconds", number),
-            ("chosen", text),
-            ("warnings", text),
-            ("versions", text),
-            ("machine", text),
-            ("finished_at", text),
-        ]
-    )
+    text, number, lists = pa.string(), pa.float64(), pa.list_
+    kinds = [
+        (text, "job spec dataset method label column params"),
+        (pa.int32(), "folds repeat fold"),
+        (pa.int64(), "seed"),
+        (text, "status reason"),
+        (lists(pa.int64()), "bags"),
+        (lists(text), "labels predictions"),
+        (lists(number), "decisions"),
+        (lists(text), "classes"),
+        (text, "positive_label"),
+        (number, "accuracy fit_seconds predict_seconds tune_seconds"),
+        (text, "chosen warnings versions machine finished_at"),
+    ]
+    return pa.schema([(name, kind) for kind, names in kinds for name in names.split()])
 
 
 def table_of(rows: list[dict[str, Any]]) -> pa.Table:

@@ -53,18 +53,6 @@ class Evidence(NamedTuple):
         n, dd = len(self.positive), self.diverse_density
         return float(n * dd ** (1 / n) / -np.log(dd))
 
-    @property
-    def meets_bag_condition(self) -> bool:
-        """Whether the last lemma applies: as many bags of both kinds, and the sum of no negative bag is larger."""
-        sums = [[sum(bag) for bag in bags] for bags in self]
-        return len(sums[0]) == len(sums[1]) and all(a >= b for a, b in zip(*sums, strict=True))
-
-    @property
-    def meets_theorem_condition(self) -> bool:
-        """Whether Theorem 1 applies to the instances: as many of both kinds, and no negative one is larger."""
-        positive, negative = _flat(self.positive), _flat(self.negative)
-        return len(positive) == len(negative) and bool(positive.min() >= negative.max())
-
 
 def _flat(bags: Probabilities) -> Floats:
     return np.concatenate([np.asarray(bag, dtype=np.float64) for bag in bags])

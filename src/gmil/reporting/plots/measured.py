@@ -36,17 +36,9 @@ def draw_accuracies(panel: AccuracyPanel, numbers: dict[str, int]) -> Plot:
     plot = Plot(f"Accuracy against time on {panel.title}", width=380, height=310, top=22)
     low = min([p.low for p in panel.points] + [panel.floor or 1.0])
     seconds = [_drawable(p.seconds) for p in panel.points]
-    x, y = frame(
-        plot,
-        Axis(
-            "time of one cross-validation, log scale",
-            min(seconds) / 1.7,
-            max(seconds) * 1.7,
-            log=True,
-            words=seconds_text,
-        ),
-        Axis("accuracy, %", 100 * low - 2, 100 * max(p.high for p in panel.points) + 2),
-    )
+    title, least, most = "time of one cross-validation, log scale", min(seconds) / 1.7, max(seconds) * 1.7
+    x_axis = Axis(title, least, most, log=True, words=seconds_text)
+    x, y = frame(plot, x_axis, Axis("accuracy, %", 100 * low - 2, 100 * max(p.high for p in panel.points) + 2))
     true = [(x(_drawable(p.seconds)), y(100 * p.accuracy)) for p in panel.points]
     if panel.floor is not None:
         at = y(100 * panel.floor)
@@ -201,17 +193,10 @@ def draw_times(figure: TimedFigure) -> Plot:
     lowest, highest = math.floor(math.log10(min(seconds))), math.ceil(math.log10(max(seconds)))
     stops = [line.stopped for line in figure.lines if line.stopped is not None]
     numbers = sorted({p.bags for line in figure.lines for p in line.points}.union(stops))
-    x, y = frame(
-        plot,
-        Axis("number of bags, log scale", numbers[0] / 1.15, numbers[-1] * 1.15, log=True, ticks=numbers, words=str),
-        Axis(
-            "training time for all events, log scale",
-            10.0**lowest,
-            10.0 ** max(highest, lowest + 1),
-            log=True,
-            words=seconds_text,
-        ),
-    )
+    title, limits = "training time for all events, log scale", (10.0**lowest, 10.0 ** max(highest, lowest + 1))
+    y_axis = Axis(title, *limits, log=True, words=seconds_text)
+    ends = numbers[0] / 1.15, numbers[-1] * 1.15
+    x, y = frame(plot, Axis("number of bags, log scale", *ends, log=True, ticks=numbers, words=str), y_axis)
     plot.add(*(_timed_line(line, number, plot, x, y) for number, line in enumerate(figure.lines, start=1)))
     return plot
 
