@@ -43,13 +43,13 @@ def test_without_overlap_it_is_the_paired_t_test():
     expected = stats.ttest_rel(first, second)
     assert found.mean == pytest.approx((first - second).mean())
     assert found.p_value == pytest.approx(expected.pvalue)
-    assert found.judged(0.05, 0.01).interval == pytest.approx(tuple(expected.confidence_interval()))
+    assert found.comparison(0.05, 0.01).interval == pytest.approx(tuple(expected.confidence_interval()))
 
 
 def test_the_correction_only_widens():
     rng = np.random.default_rng(2)
     differences = rng.normal(0.02, 0.1, 100)
-    plain, corrected = (corrected_difference(differences, share).judged(0.05, 0.01) for share in (0, 1 / 9))
+    plain, corrected = (corrected_difference(differences, share).comparison(0.05, 0.01) for share in (0, 1 / 9))
     assert corrected.p_value > plain.p_value
     assert corrected.interval[0] < plain.interval[0] < plain.interval[1] < corrected.interval[1]
 

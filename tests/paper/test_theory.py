@@ -251,10 +251,10 @@ def test_the_profile_is_the_likelihood_of_diverse_density():
 def test_ties_are_averaged_over_and_regret_is_relative_to_chance():
     nll = np.array([10.0, 20.0, 30.0, 40.0])
     reach = np.array([1.5, 0.9, 0.1, 0.0])
-    tied = agreement.judge(np.array([np.inf, 1.0, np.inf, 0.0]), nll, reach, n_bags=5)
+    tied = agreement.assess(np.array([np.inf, 1.0, np.inf, 0.0]), nll, reach, n_bags=5)
     assert (tied["agreement"], tied["regret"], tied["relative_regret"], tied["ties"]) == (0.5, 2, 10 / 15, 2)
     assert (tied["finds_concept"], tied["reach"]) == (0.5, 0.8)
-    worst = agreement.judge(np.array([0.0, 0.0, 0.0, 1.0]), nll, None, n_bags=5)
+    worst = agreement.assess(np.array([0.0, 0.0, 0.0, 1.0]), nll, None, n_bags=5)
     assert (worst["agreement"], worst["relative_regret"], worst["finds_concept"]) == (0, 2, None)
 
 

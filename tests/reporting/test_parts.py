@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from gmil.reporting import explorer
 from gmil.reporting.markdown import escaped
-from gmil.reporting.plots import measured, model, svg
+from gmil.reporting.plots import charts, measured, model, svg
+from gmil.reporting.plots.figure import Figure
 from gmil.reporting.summary import AccuracyPanel, AccuracyPoint, Bin, Curve, CurvePoint, InstanceMap, ViewWeight
 
 shares = st.floats(0, 1)
@@ -162,3 +163,33 @@ def test_markers_stand_apart_at_their_own_height(places):
     moved = [(x, y) for x, (_, y) in zip(found, places, strict=True)]
     for i, (x, y) in enumerate(moved):
         assert all(abs(x - a) >= 14.9 or abs(y - b) >= 14.9 for a, b in moved[:i])
+
+
+@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=9), st.integers(1, 3))
+def test_a_figure_holds_its_panels_and_legend_and_escapes_all_texts(labels, columns):
+    kinds = [charts.Kind(label, i, "square") for i, label in enumerate(labels)]
+    axes = charts.Axis("x", 0, 1), charts.Axis("y", 0, 1)
+    panels = [
+        (kind.label, charts.line_chart(kind.label, [charts.Series([(0, 1), (1, 0)], kind)], *axes)) for kind in kinds
+    ]
+    drawn = parsed(Figure("<T>", "words & words", panels, columns, kinds).to_svg())
+    width, height = float(drawn.get("width")), float(drawn.get("height"))
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(drawn.findall(f"{name}svg")) == len(labels)
+    for panel in drawn.findall(f"{name}svg"):
+        assert float(panel.get("x")) + float(panel.get("width")) <= width
+        assert float(panel.get("y")) + float(panel.get("height")) <= height
+    for text in drawn.findall(f"{name}g/{name}text"):
+        assert 0 < float(text.get("x")) < width
+
+
+def test_marks_of_a_chart_of_rows_stand_in_their_rows():
+    kind = charts.Kind("measured", 0)
+    marks = [charts.Mark(row, value, kind, (value - 1, value + 1)) for row, value in ((0, 10.0), (1, 90.0))]
+    panel = charts.RowPanel(charts.Axis("data", 0, 100), marks, reference=50.0)
+    drawn = parsed(charts.row_chart("T", ["one", "two & more"], [panel, panel]))
+    dots = [(float(dot.get("cx")), float(dot.get("cy"))) for dot in drawn.iter("circle")]
+    assert len(dots) == 4
+    assert dots[0][1] == dots[2][1] < dots[1][1] == dots[3][1]
+    assert dots[0][0] < dots[1][0] < dots[2][0] < dots[3][0]
+    assert [title.text for title in drawn.iter("title")][1] == "one, measured: 10"

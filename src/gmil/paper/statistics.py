@@ -98,7 +98,7 @@ def compare(first: ArrayLike, second: ArrayLike, *, n_bags: int, level: float = 
     >>> compare([[0.9, 0.8, 0.9]], [[0.9, 0.8, 0.9]], n_bags=30).verdict
     'undecided'
     """
-    return _difference(first, second, n_bags).judged(1 - level, zone)
+    return _difference(first, second, n_bags).comparison(1 - level, zone)
 
 
 def compare_with_best(
@@ -128,7 +128,7 @@ def compare_with_best(
     of_differences = holm([difference.p_value for difference in found.values()])
     compared = {}
     for (name, difference), of_verdict, p_holm in zip(found.items(), of_verdicts, of_differences, strict=True):
-        one = difference.judged(1 - level, zone)
+        one = difference.comparison(1 - level, zone)
         verdict = one.verdict if of_verdict <= 1 - level else "undecided"
         compared[name] = replace(one, verdict=verdict, p_holm=float(p_holm))
     return compared
@@ -169,8 +169,8 @@ class Difference(NamedTuple):
         """Return the p-value from which on the interval lies on one side of the next limit of the zone."""
         return self.p_value_at(abs(abs(self.mean) - zone))
 
-    def judged(self, alpha: float, zone: float) -> Comparison:
-        """Return the interval at the level ``1 - alpha``, and what it says about the zone."""
+    def comparison(self, alpha: float, zone: float) -> Comparison:
+        """Return the interval at the level ``1 - alpha``, and the verdict about the zone."""
         half = float(stats.t.ppf(1 - alpha / 2, self.freedom)) * self.error
         low, high = self.mean - half, self.mean + half
         verdict: Verdict = "undecided"

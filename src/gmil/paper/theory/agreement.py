@@ -111,8 +111,8 @@ def measure_agreement(
         if kind == "centres":
             here |= bin_scores(model, int(positive.sum()))
         reach = None if concept is None else points[part] @ concept / (concept @ concept)
-        judged = {rule: judge(here[rule], nll[part], reach, len(bags)) for rule in RULES if rule in here}
-        found += [{"candidates": kind, "rule": rule, "width": width, **row} for rule, row in judged.items()]
+        assessed = {rule: assess(here[rule], nll[part], reach, len(bags)) for rule in RULES if rule in here}
+        found += [{"candidates": kind, "rule": rule, "width": width, **row} for rule, row in assessed.items()]
     if concept is not None:
         found.append(condition_row(concept, bags, positive, widths))
     return found
@@ -149,7 +149,7 @@ def ratio(above: Floats, below: Floats) -> Floats:
         return np.where(above > 0, above / below, 0.0)
 
 
-def judge(scores: Floats, nll: Floats, reach: Floats | None, n_bags: int) -> dict[str, float | None]:
+def assess(scores: Floats, nll: Floats, reach: Floats | None, n_bags: int) -> dict[str, float | None]:
     """Compare the best candidate by a score with the best by Diverse Density; equals are averaged over.
 
     The regret is in nats of log-likelihood per bag; relative to a candidate drawn at random it is 0 for the best
