@@ -381,7 +381,7 @@ class TestInputs:
     def test_kernels_are_given_aligned_numbers(self, dtype, monkeypatch):
         """A compiler may take it for granted that they are; a file with an odd header has them elsewhere."""
         seen = []
-        kernels = {name: getattr(native._kernels, name) for name in ("sq_distances", "lloyd", "bag_mean")}
+        kernels = {name: getattr(native._kernels, name) for name in ("sq_distances", "lloyd", "bag_reduce")}
         for name, kernel in kernels.items():
             monkeypatch.setattr(native._kernels, name, lambda X, *rest, k=kernel: (seen.append(X), k(X, *rest))[1])
         aligned = np.random.default_rng(0).normal(size=(20, 5)).astype(dtype)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 name = "numpy"
 n_threads = 1
@@ -251,7 +253,7 @@ def gram_seed(gram: Floats, members: Booleans, uniforms: Floats) -> Integers:
     chosen = np.empty(uniforms.shape[:2], dtype=np.int64)
     for job, draws in enumerate(uniforms):
         rows = np.flatnonzero(members[job])
-        to_rows = partial(_gram_to_rows, gram[np.ix_(rows, rows)])
+        to_rows = functools.partial(_gram_to_rows, gram[np.ix_(rows, rows)])
         chosen[job] = rows[_greedy_choice(len(rows), len(draws), draws, to_rows)]
     return chosen
 
@@ -347,3 +349,19 @@ def class_histograms(labels: Integers, offsets: Integers, classes: Integers, n_c
     class_of = np.repeat(classes, np.diff(offsets))
     flat = np.bincount(class_of * n_bins + labels, minlength=n_classes * n_bins)
     return flat.reshape(n_classes, n_bins)
+
+
+def or_reference(method: _Method) -> _Method:
+    """Make a kernel of a backend: arrays of single and double precision are its own, anything else is done here.
+
+    Sparse instances are such, and numbers of other types.
+    """
+    here: Callable[..., Any] = globals()[method.__name__]
+
+    @functools.wraps(method)
+    def kernel(self: Any, X: Any, *rest: Any) -> Any:
+        if sp.issparse(X) or X.dtype not in (np.float32, np.float64):
+            return here(X, *rest)
+        return method(self, X, *rest)
+
+    return cast("_Method", kernel)

@@ -7,6 +7,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import joblib
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return the number of cores that this process may use: its affinity, and the quota of its container."""
+    allowed = cores_by_quota()
+    return min(allowed, len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else allowed
+
+
+@cache
+def cores_by_quota() -> int:
+    """Return what joblib counts, quotas included; it reads files for that, so it is asked once."""
+    return int(joblib.cpu_count())
 
 
 def n_threads(n_jobs: int | None = None) -> int:

@@ -1,50 +1,101 @@
 # distutils: language = c++
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: language_level=3, freethreading_compatible=True, boundscheck=False, wraparound=False, initializedcheck=False
 """The compiled kernels on typed arrays.
 
 Every function checks that shapes fit, so that no kernel reads past an array; what the values mean is the business
-of the caller. Results go into arrays that the caller made.
+of the caller. Results go into arrays that the caller made. Kernels run without the global lock, and nothing here changes
+but the chosen instruction set, which is atomic, and the helper threads, which have a lock of their own.
 """
 
+import threading
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 ctypedef fused real:
     float
     double
 
+cdef extern from "Python.h" nogil:
+    unsigned long PyThread_get_thread_ident()
+    int PyErr_CheckSignals()
+
 cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
+    void raise_python_error()
+
     int n_variants()
     const char* variant_name(int)
     bint use_variant(const char*)
     cppclass Variant:
         const char* name
+        GramKernels gram
     const Variant& active_variant()
 
-    void run_sq_distances[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
-    void run_l1_distances[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
-    void run_column_ranks[T](const T*, int64_t, int64_t, const T*, int64_t, T*, int) except +
-    void run_assign[T](const T*, int64_t, int64_t, const T*, int64_t, int32_t*, T*, double*, int64_t*, int) except +
-    void run_seed[T](const T*, int64_t, int64_t, int64_t, const double*, int64_t, int64_t*, int) except +
-    int64_t run_lloyd[T](const T*, int64_t, int64_t, T*, int64_t, int64_t, int32_t*, double*, int) except +
-    void run_gram_matrix[T](const T*, int64_t, int64_t, double*, int) except +
-    void run_bag_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
-    void run_bag_max[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
-    void run_bag_mean[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
-    void run_bag_deviation[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int) except +
-    void run_bag_two_min[T](const T*, int64_t, int64_t, const int64_t*, int64_t, T*, int64_t*, T*, int) except +
-    void run_gram_seed(
-        const double*, int64_t, const uint8_t*, int64_t, int64_t, const double*, int64_t, int64_t*, int
-    ) except +
-    void run_gram_lloyd(
-        const double*, int64_t, const uint8_t*, int64_t, int64_t, const int64_t*, int64_t,
-        int32_t*, double*, double*, int64_t*, int
-    ) except +
+    cppclass Rows[T]:
+        pass
+    cppclass BagRows[T]:
+        pass
+    cppclass GramJobs:
+        pass
+    Rows[T] rows[T](const T*, int64_t, int64_t)
+    BagRows[T] bag_rows[T](const T*, int64_t, int64_t, const int64_t*, int64_t)
+    GramJobs gram_jobs(const double*, int64_t, const uint8_t*, int64_t, int64_t)
+
+    cppclass Kernels[T]:
+        void sq_distances(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
+        void l1_distances(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
+        void column_ranks(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
+        void assign(
+            const Rows[T]&, const T*, int64_t, int32_t*, T*, double*, int64_t*, int
+        ) except +raise_python_error
+        void seed(const Rows[T]&, int64_t, const double*, int64_t, int64_t*, int) except +raise_python_error
+        int64_t lloyd(const Rows[T]&, T*, int64_t, int64_t, int32_t*, double*, int) except +raise_python_error
+        void gram_matrix(const Rows[T]&, double*, int) except +raise_python_error
+        void bag_two_min(const BagRows[T]&, T*, int64_t*, T*, int) except +raise_python_error
+    const Kernels[T]& kernels_for[T](const T*)
+    void c_bag_reduce "gmil::bag_reduce"[T](int, const BagRows[T]&, T*, int) except +raise_python_error
+
+    cppclass GramKernels:
+        void seed(const GramJobs&, const double*, int64_t, int64_t*, int) except +raise_python_error
+        void lloyd(
+            const GramJobs&, const int64_t*, int64_t, int32_t*, double*, double*, int64_t*, int
+        ) except +raise_python_error
 
     int64_t first_bad_bag(const int64_t*, int64_t, int64_t)
     int64_t c_bag_histograms "gmil::bag_histograms"(const int32_t*, const int64_t*, int64_t, int64_t, int64_t*)
     int64_t c_class_histograms "gmil::class_histograms"(
         const int32_t*, const int64_t*, int64_t, const int64_t*, int64_t, int64_t*
     )
+
+    void c_join_helpers "gmil::join_helpers"()
+    void c_forget_helpers "gmil::forget_helpers"()
+    void set_interrupt_check(int (*)() noexcept nogil)
+
+
+cdef unsigned long main_thread = threading.main_thread().ident
+
+
+cdef int interrupted() noexcept nogil:
+    """Run the handlers of signals that have come; tell whether one of them raised, which is left to be raised.
+
+    Python runs them in its main thread alone. Others must not ask: at the end of the process they could be stopped here.
+    """
+    if PyThread_get_thread_ident() != main_thread:
+        return 0
+    with gil:
+        return PyErr_CheckSignals()
+
+
+set_interrupt_check(interrupted)
+
+
+def join_helpers():
+    with nogil:
+        c_join_helpers()
+
+
+def forget_helpers():
+    global main_thread
+    main_thread = threading.main_thread().ident
+    c_forget_helpers()
 
 
 def simd_levels():
@@ -104,26 +155,18 @@ cdef inline int _require_assignment(
     return _require(nearest.shape[0] == X.shape[0], "nearest")
 
 
-cdef inline bint _has_bags(const real[:, ::1] values, const int64_t[::1] offsets, const real[:, ::1] out) except -1:
-    """Refuse shapes that do not fit; tell whether there is anything to reduce."""
-    cdef int64_t n_bags = offsets.shape[0] - 1
-    _require_bags(offsets, values.shape[0])
-    _require(out.shape[0] == n_bags and out.shape[1] == values.shape[1], "out")
-    return n_bags > 0 and values.shape[1] > 0
-
-
 def sq_distances(const real[:, ::1] X, const real[:, ::1] centers, real[:, ::1] out, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
     _require_pairs(X, centers, out, "centers")
     with nogil:
-        run_sq_distances(&X[0, 0], n, d, &centers[0, 0], k, &out[0, 0], n_threads)
+        kernels_for(&X[0, 0]).sq_distances(rows(&X[0, 0], n, d), &centers[0, 0], k, &out[0, 0], n_threads)
 
 
 def l1_distances(const real[:, ::1] X, const real[:, ::1] Y, real[:, ::1] out, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = Y.shape[0]
     _require_pairs(X, Y, out, "Y")
     with nogil:
-        run_l1_distances(&X[0, 0], n, d, &Y[0, 0], k, &out[0, 0], n_threads)
+        kernels_for(&X[0, 0]).l1_distances(rows(&X[0, 0], n, d), &Y[0, 0], k, &out[0, 0], n_threads)
 
 
 def column_ranks(const real[:, ::1] X, const real[:, ::1] knots, real[:, ::1] out, int n_threads):
@@ -131,14 +174,16 @@ def column_ranks(const real[:, ::1] X, const real[:, ::1] knots, real[:, ::1] ou
     _require(n > 0 and d > 0 and n_knots > 0 and knots.shape[0] == d, "knots")
     _require(out.shape[0] == n and out.shape[1] == d, "out")
     with nogil:
-        run_column_ranks(&X[0, 0], n, d, &knots[0, 0], n_knots, &out[0, 0], n_threads)
+        kernels_for(&X[0, 0]).column_ranks(rows(&X[0, 0], n, d), &knots[0, 0], n_knots, &out[0, 0], n_threads)
 
 
 def assign(const real[:, ::1] X, const real[:, ::1] centers, int32_t[::1] labels, real[::1] nearest, int n_threads):
     cdef int64_t n = X.shape[0], d = X.shape[1], k = centers.shape[0]
     _require_assignment(X, centers, labels, nearest)
     with nogil:
-        run_assign(&X[0, 0], n, d, &centers[0, 0], k, &labels[0], &nearest[0], NULL, NULL, n_threads)
+        kernels_for(&X[0, 0]).assign(
+            rows(&X[0, 0], n, d), &centers[0, 0], k, &labels[0], &nearest[0], NULL, NULL, n_threads
+        )
 
 
 def assign_sums(
@@ -150,8 +195,8 @@ def assign_sums(
     _require(sums.shape[0] == k and sums.shape[1] == d, "sums")
     _require(counts.shape[0] == k, "counts")
     with nogil:
-        run_assign(
-            &X[0, 0], n, d, &centers[0, 0], k, &labels[0], &nearest[0], &sums[0, 0], &counts[0], n_threads
+        kernels_for(&X[0, 0]).assign(
+            rows(&X[0, 0], n, d), &centers[0, 0], k, &labels[0], &nearest[0], &sums[0, 0], &counts[0], n_threads
         )
 
 
@@ -160,7 +205,9 @@ def seed(const real[:, ::1] X, const double[:, ::1] uniforms, int64_t[::1] chose
     _require(n > 0 and d > 0, "X")
     _require(k > 0 and uniforms.shape[0] == k and uniforms.shape[1] > 0, "uniforms")
     with nogil:
-        run_seed(&X[0, 0], n, d, k, &uniforms[0, 0], uniforms.shape[1], &chosen[0], n_threads)
+        kernels_for(&X[0, 0]).seed(
+            rows(&X[0, 0], n, d), k, &uniforms[0, 0], uniforms.shape[1], &chosen[0], n_threads
+        )
 
 
 def lloyd(const real[:, ::1] X, real[:, ::1] centers, int64_t max_iter, int32_t[::1] labels, int n_threads):
@@ -170,7 +217,9 @@ def lloyd(const real[:, ::1] X, real[:, ::1] centers, int64_t max_iter, int32_t[
     _require_centers(X, centers, "centers")
     _require(labels.shape[0] == n, "labels")
     with nogil:
-        n_iter = run_lloyd(&X[0, 0], n, d, &centers[0, 0], k, max_iter, &labels[0], &inertia, n_threads)
+        n_iter = kernels_for(&X[0, 0]).lloyd(
+            rows(&X[0, 0], n, d), &centers[0, 0], k, max_iter, &labels[0], &inertia, n_threads
+        )
     return inertia, n_iter
 
 
@@ -179,35 +228,21 @@ def gram_matrix(const real[:, ::1] X, double[:, ::1] out, int n_threads):
     _require(n > 0 and d > 0, "X")
     _require(out.shape[0] == n and out.shape[1] == n, "out")
     with nogil:
-        run_gram_matrix(&X[0, 0], n, d, &out[0, 0], n_threads)
+        kernels_for(&X[0, 0]).gram_matrix(rows(&X[0, 0], n, d), &out[0, 0], n_threads)
 
 
-def bag_min(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
+REDUCTIONS = ("min", "max", "mean", "deviation")
+
+
+def bag_reduce(const real[:, ::1] values, const int64_t[::1] offsets, str how, real[:, ::1] out, int n_threads):
     cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    if _has_bags(values, offsets, out):
-        with nogil:
-            run_bag_min(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
-
-
-def bag_max(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
-    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    if _has_bags(values, offsets, out):
-        with nogil:
-            run_bag_max(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
-
-
-def bag_mean(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
-    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    if _has_bags(values, offsets, out):
-        with nogil:
-            run_bag_mean(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
-
-
-def bag_deviation(const real[:, ::1] values, const int64_t[::1] offsets, real[:, ::1] out, int n_threads):
-    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
-    if _has_bags(values, offsets, out):
-        with nogil:
-            run_bag_deviation(&values[0, 0], n, d, &offsets[0], n_bags, &out[0, 0], n_threads)
+    cdef int reduction = REDUCTIONS.index(how)
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        c_bag_reduce(reduction, bag_rows(&values[0, 0], n, d, &offsets[0], n_bags), &out[0, 0], n_threads)
 
 
 def bag_two_min(
@@ -222,8 +257,9 @@ def bag_two_min(
     if n_bags == 0 or d == 0:
         return
     with nogil:
-        run_bag_two_min(
-            &values[0, 0], n, d, &offsets[0], n_bags, &smallest[0, 0], &where[0, 0], &second[0, 0], n_threads
+        kernels_for(&values[0, 0]).bag_two_min(
+            bag_rows(&values[0, 0], n, d, &offsets[0], n_bags),
+            &smallest[0, 0], &where[0, 0], &second[0, 0], n_threads,
         )
 
 
@@ -279,8 +315,9 @@ def gram_seed(
     _require(chosen.shape[0] == n_jobs and k > 0, "chosen")
     _require(uniforms.shape[0] == n_jobs and uniforms.shape[1] == k and uniforms.shape[2] > 0, "uniforms")
     with nogil:
-        run_gram_seed(
-            &gram[0, 0], n, &members[0, 0], n_jobs, k, &uniforms[0, 0, 0], uniforms.shape[2], &chosen[0, 0], n_threads
+        active_variant().gram.seed(
+            gram_jobs(&gram[0, 0], n, &members[0, 0], n_jobs, k),
+            &uniforms[0, 0, 0], uniforms.shape[2], &chosen[0, 0], n_threads,
         )
 
 
@@ -298,7 +335,7 @@ def gram_lloyd(
     _require(squares.shape[0] == n_jobs and squares.shape[1] == n and squares.shape[2] == k, "squares")
     _require(inertia.shape[0] == n_jobs and n_iter.shape[0] == n_jobs, "inertia")
     with nogil:
-        run_gram_lloyd(
-            &gram[0, 0], n, &members[0, 0], n_jobs, k, &starts[0, 0], max_iter,
+        active_variant().gram.lloyd(
+            gram_jobs(&gram[0, 0], n, &members[0, 0], n_jobs, k), &starts[0, 0], max_iter,
             &labels[0, 0], &squares[0, 0, 0], &inertia[0], &n_iter[0], n_threads,
         )

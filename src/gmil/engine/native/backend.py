@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from gmil.engine import reference
 from gmil.engine.native import _kernels
-from gmil.engine.reference import BagMinima, Clusters, GramClusters
+from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-
-_COMPILED_TYPES = (np.float32, np.float64)
 
 _wanted = os.environ.get("GMIL_SIMD")
 if _wanted:
@@ -29,6 +24,10 @@ if _wanted:
         _msg = f"GMIL_SIMD={_wanted!r} is not one of {_kernels.simd_levels()}, the instruction sets that run here."
         raise ImportError(_msg)
     _kernels.set_simd_level(_wanted)
+
+atexit.register(_kernels.join_helpers)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_kernels.join_helpers, after_in_child=_kernels.forget_helpers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,50 +47,37 @@ class NativeBackend:
         """The name by which the backend is chosen."""
         return "native"
 
+    @or_reference
     def sq_distances(self, X: Instances, centers: Floats) -> Floats:
         """See `gmil.engine.reference.sq_distances`."""
-        if not _is_compiled(X):
-            return reference.sq_distances(X, centers)
-        X, centers = _dense(X, centers)
-        out = np.empty((len(X), len(centers)), dtype=X.dtype)
-        if out.size:
-            _kernels.sq_distances(X, centers, out, self.n_threads)
-        return out
+        return self._between_rows(_kernels.sq_distances, X, centers)
 
+    @or_reference
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:
         """See `gmil.engine.reference.l1_distances`."""
-        if not _is_compiled(X):
-            return reference.l1_distances(X, Y)
-        X, Y = _dense(X, Y)
-        out = np.empty((len(X), len(Y)), dtype=X.dtype)
-        if out.size:
-            _kernels.l1_distances(X, Y, out, self.n_threads)
-        return out
+        return self._between_rows(_kernels.l1_distances, X, Y)
 
+    @or_reference
     def column_ranks(self, X: Floats, knots: Floats) -> Floats:
         """See `gmil.engine.reference.column_ranks`."""
-        if not _is_compiled(X):
-            return reference.column_ranks(X, knots)
         X, knots = _dense(X, knots)
         out = np.empty_like(X)
         if out.size:
             _kernels.column_ranks(X, knots, out, self.n_threads)
         return out
 
+    @or_reference
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
         """See `gmil.engine.reference.assign`."""
-        if not _is_compiled(X):
-            return reference.assign(X, centers)
         X, centers = _dense(X, centers)
         labels, nearest = np.empty(len(X), dtype=np.int32), np.empty(len(X), dtype=X.dtype)
         if len(X):
             _kernels.assign(X, centers, labels, nearest, self.n_threads)
         return labels, nearest
 
+    @or_reference
     def assign_sums(self, X: Instances, centers: Floats) -> tuple[Integers, Floats, Floats, Integers]:
         """See `gmil.engine.reference.assign_sums`."""
-        if not _is_compiled(X):
-            return reference.assign_sums(X, centers)
         X, centers = _dense(X, centers)
         labels, nearest = np.empty(len(X), dtype=np.int32), np.empty(len(X), dtype=X.dtype)
         sums, counts = np.zeros(centers.shape), np.zeros(len(centers), dtype=np.int64)
@@ -99,27 +85,24 @@ class NativeBackend:
             _kernels.assign_sums(X, centers, labels, nearest, sums, counts, self.n_threads)
         return labels, nearest, sums, counts
 
+    @or_reference
     def seed(self, X: Instances, n_clusters: int, uniforms: Floats) -> Integers:
         """See `gmil.engine.reference.seed`."""
-        if not _is_compiled(X):
-            return reference.seed(X, n_clusters, uniforms)
         chosen = np.empty(n_clusters, dtype=np.int64)
-        _kernels.seed(_plain(X), _doubles(uniforms), chosen, self.n_threads)
+        _kernels.seed(_plain(X), _plain(uniforms, np.float64), chosen, self.n_threads)
         return chosen
 
+    @or_reference
     def lloyd(self, X: Instances, centers: Floats, max_iter: int) -> Clusters:
         """See `gmil.engine.reference.lloyd`."""
-        if not _is_compiled(X):
-            return reference.lloyd(X, centers, max_iter)
         X = _plain(X)
         ends, labels = np.array(centers, dtype=X.dtype, order="C"), np.empty(len(X), dtype=np.int32)
         inertia, n_iter = _kernels.lloyd(X, ends, max_iter, labels, self.n_threads)
         return Clusters(ends, labels, inertia, n_iter)
 
+    @or_reference
     def gram_matrix(self, X: Instances) -> Floats:
         """See `gmil.engine.reference.gram_matrix`."""
-        if not _is_compiled(X):
-            return reference.gram_matrix(X)
         out = np.empty((len(X), len(X)))
         _kernels.gram_matrix(_plain(X), out, self.n_threads)
         return out
@@ -127,7 +110,8 @@ class NativeBackend:
     def gram_seed(self, gram: Floats, members: Booleans, uniforms: Floats) -> Integers:
         """See `gmil.engine.reference.gram_seed`."""
         chosen = np.empty(uniforms.shape[:2], dtype=np.int64)
-        _kernels.gram_seed(_doubles(gram), _bytes(members), _doubles(uniforms), chosen, self.n_threads)
+        draws = _plain(uniforms, np.float64)
+        _kernels.gram_seed(_plain(gram, np.float64), _bytes(members), draws, chosen, self.n_threads)
         return chosen
 
     def gram_lloyd(self, gram: Floats, members: Booleans, starts: Integers, max_iter: int) -> GramClusters:
@@ -136,59 +120,45 @@ class NativeBackend:
         labels = np.empty((n_jobs, n_instances), dtype=np.int32)
         squares = np.empty((n_jobs, n_instances, n_clusters))
         inertia, n_iter = np.empty(n_jobs), np.empty(n_jobs, dtype=np.int64)
-        _kernels.gram_lloyd(
-            _doubles(gram),
-            _bytes(members),
-            _whole(starts),
-            max_iter,
-            labels,
-            squares,
-            inertia,
-            n_iter,
-            self.n_threads,
-        )
+        rows = _plain(gram, np.float64), _bytes(members), _plain(starts, np.int64)
+        _kernels.gram_lloyd(*rows, max_iter, labels, squares, inertia, n_iter, self.n_threads)
         return GramClusters(labels, squares, inertia, n_iter)
 
+    @or_reference
     def bag_min(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_min`."""
-        if not _is_compiled(values):
-            return reference.bag_min(values, offsets)
-        return self._reduce(_kernels.bag_min, values, offsets)
+        return self._reduce("min", values, offsets)
 
+    @or_reference
     def bag_max(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_max`."""
-        if not _is_compiled(values):
-            return reference.bag_max(values, offsets)
-        return self._reduce(_kernels.bag_max, values, offsets)
+        return self._reduce("max", values, offsets)
 
+    @or_reference
     def bag_mean(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_mean`."""
-        if not _is_compiled(values):
-            return reference.bag_mean(values, offsets)
-        return self._reduce(_kernels.bag_mean, values, offsets)
+        return self._reduce("mean", values, offsets)
 
+    @or_reference
     def bag_deviation(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_deviation`."""
-        if not _is_compiled(values):
-            return reference.bag_deviation(values, offsets)
-        return self._reduce(_kernels.bag_deviation, values, offsets)
+        return self._reduce("deviation", values, offsets)
 
+    @or_reference
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""
-        if not _is_compiled(values):
-            return reference.bag_two_min(values, offsets)
         columns = _columns(values)
         shape = (len(offsets) - 1, columns.shape[1])
-        smallest, second = np.empty(shape, dtype=values.dtype), np.empty(shape, dtype=values.dtype)
+        smallest, second = np.empty((2, *shape), dtype=values.dtype)
         where = np.empty(shape, dtype=np.int64)
-        _kernels.bag_two_min(columns, _whole(offsets), smallest, where, second, self.n_threads)
+        _kernels.bag_two_min(columns, _plain(offsets, np.int64), smallest, where, second, self.n_threads)
         like_values = shape[:1] + values.shape[1:]
         return BagMinima(smallest.reshape(like_values), where.reshape(like_values), second.reshape(like_values))
 
     def bag_histograms(self, labels: Integers, offsets: Integers, n_bins: int) -> Integers:
         """See `gmil.engine.reference.bag_histograms`."""
         counts = np.zeros((len(offsets) - 1, n_bins), dtype=np.int64)
-        _kernels.bag_histograms(_plain(labels, np.int32), _whole(offsets), counts)
+        _kernels.bag_histograms(_plain(labels, np.int32), _plain(offsets, np.int64), counts)
         return counts
 
     def class_histograms(
@@ -196,14 +166,21 @@ class NativeBackend:
     ) -> Integers:
         """See `gmil.engine.reference.class_histograms`."""
         counts = np.zeros((n_classes, n_bins), dtype=np.int64)
-        labels = _plain(labels, np.int32)
-        _kernels.class_histograms(labels, _whole(offsets), _whole(classes), counts)
+        cuts, groups = _plain(offsets, np.int64), _plain(classes, np.int64)
+        _kernels.class_histograms(_plain(labels, np.int32), cuts, groups, counts)
         return counts
 
-    def _reduce(self, kernel: Callable[..., None], values: Floats, offsets: Integers) -> Floats:
+    def _between_rows(self, kernel: Any, X: Floats, Y: Floats) -> Floats:
+        X, Y = _dense(X, Y)
+        out = np.empty((len(X), len(Y)), dtype=X.dtype)
+        if out.size:
+            kernel(X, Y, out, self.n_threads)
+        return out
+
+    def _reduce(self, how: str, values: Floats, offsets: Integers) -> Floats:
         columns = _columns(values)
         out = np.empty((len(offsets) - 1, columns.shape[1]), dtype=values.dtype)
-        kernel(columns, _whole(offsets), out, self.n_threads)
+        _kernels.bag_reduce(columns, _plain(offsets, np.int64), how, out, self.n_threads)
         return out.reshape(out.shape[:1] + values.shape[1:])
 
 
@@ -222,10 +199,6 @@ def set_simd_level(name: str) -> None:
     _kernels.set_simd_level(name)
 
 
-def _is_compiled(X: Any) -> bool:
-    return not sp.issparse(X) and X.dtype in _COMPILED_TYPES
-
-
 def _plain(values: Any, dtype: Any = None) -> NDArray[Any]:
     """Return an array without gaps whose numbers begin where the processor wants them; those of a file may not."""
     array = np.ascontiguousarray(values, dtype=dtype)
@@ -234,14 +207,6 @@ def _plain(values: Any, dtype: Any = None) -> NDArray[Any]:
 
 def _dense(X: Floats, centers: Floats) -> tuple[Floats, Floats]:
     return _plain(X), _plain(centers, X.dtype)
-
-
-def _doubles(values: Floats) -> Floats:
-    return _plain(values, np.float64)
-
-
-def _whole(values: Integers) -> Integers:
-    return _plain(values, np.int64)
 
 
 def _bytes(members: Booleans) -> Integers:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
 from gmil.engine import reference
-from gmil.engine.reference import BagMinima, Clusters, GramClusters
+from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
 from gmil.engine.torch import clustering, kernels
 from gmil.engine.torch.tensors import choose_device, to_device, to_host
 
@@ -44,58 +43,50 @@ class TorchBackend:
         """Where the kernels run."""
         return choose_device(self.name)
 
+    @or_reference
     def sq_distances(self, X: Instances, centers: Floats) -> Floats:
         """See `gmil.engine.reference.sq_distances`."""
-        if not _is_plain(X):
-            return reference.sq_distances(X, centers)
         return to_host(kernels.sq_distances(*self._pair(X, centers)))
 
+    @or_reference
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:
         """See `gmil.engine.reference.l1_distances`."""
-        if not _is_plain(X):
-            return reference.l1_distances(X, Y)
         return to_host(torch.cdist(*self._pair(X, Y), p=1))
 
+    @or_reference
     def column_ranks(self, X: Floats, knots: Floats) -> Floats:
         """See `gmil.engine.reference.column_ranks`."""
-        if not _is_plain(X):
-            return reference.column_ranks(X, knots)
         values, known = (to_device(part, self.device, torch.float64) for part in (X.T, knots))
         below = torch.searchsorted(known, values) + torch.searchsorted(known, values, right=True)
         return np.ascontiguousarray(to_host(below.mT / (2 * knots.shape[1])), dtype=X.dtype)
 
+    @or_reference
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
         """See `gmil.engine.reference.assign`."""
-        if not _is_plain(X):
-            return reference.assign(X, centers)
         labels, nearest = kernels.assign(*self._pair(X, centers))
         return to_host(labels.to(torch.int32)), to_host(nearest)
 
+    @or_reference
     def assign_sums(self, X: Instances, centers: Floats) -> tuple[Integers, Floats, Floats, Integers]:
         """See `gmil.engine.reference.assign_sums`."""
-        if not _is_plain(X):
-            return reference.assign_sums(X, centers)
         labels, nearest = self.assign(X, centers)
         return labels, nearest, *reference.cluster_sums(X, labels, len(centers))
 
-    def seed(self, X: Instances, n_clusters: int, uniforms: Floats) -> Integers:
+    @or_reference
+    def seed(self, X: Instances, n_clusters: int, uniforms: Floats) -> Integers:  # noqa: ARG002
         """See `gmil.engine.reference.seed`."""
-        if not _is_plain(X):
-            return reference.seed(X, n_clusters, uniforms)
         draws = to_device(uniforms, self.device, torch.float64)
         return to_host(clustering.seed(to_device(X, self.device)[None], draws[None])[0])
 
+    @or_reference
     def lloyd(self, X: Instances, centers: Floats, max_iter: int) -> Clusters:
         """See `gmil.engine.reference.lloyd`."""
-        if not _is_plain(X):
-            return reference.lloyd(X, centers, max_iter)
         rows, starts = self._pair(X, centers)
         return clustering.cluster(rows[None], starts[None], max_iter)[0]
 
+    @or_reference
     def gram_matrix(self, X: Instances) -> Floats:
         """See `gmil.engine.reference.gram_matrix`."""
-        if not _is_plain(X):
-            return reference.gram_matrix(X)
         rows = to_device(X, self.device, torch.float64)
         rows = rows - rows.mean(dim=0)
         return to_host(rows @ rows.mT)
@@ -115,34 +106,29 @@ class TorchBackend:
         inertia = (found.nearest * space.members).sum(dim=1)
         return GramClusters(*(to_host(t) for t in (found.labels.to(torch.int32), squares, inertia, found.n_iter)))
 
+    @or_reference
     def bag_min(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_min`."""
-        if not _is_plain(values):
-            return reference.bag_min(values, offsets)
         return self._reduce(kernels.segment_min, values, offsets)
 
+    @or_reference
     def bag_max(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_max`."""
-        if not _is_plain(values):
-            return reference.bag_max(values, offsets)
         return self._reduce(kernels.segment_max, values, offsets)
 
+    @or_reference
     def bag_mean(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_mean`."""
-        if not _is_plain(values):
-            return reference.bag_mean(values, offsets)
         return self._reduce(kernels.segment_mean, values, offsets)
 
+    @or_reference
     def bag_deviation(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_deviation`."""
-        if not _is_plain(values):
-            return reference.bag_deviation(values, offsets)
         return self._reduce(kernels.segment_deviation, values, offsets)
 
+    @or_reference
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""
-        if not _is_plain(values):
-            return reference.bag_two_min(values, offsets)
         found = kernels.segment_two_min(*self._columns(values, offsets))
         return BagMinima(*(to_host(part).reshape(-1, *values.shape[1:]) for part in found))
 
@@ -175,7 +161,3 @@ class TorchBackend:
     def _histograms(self, labels: Integers, groups: Integers, n_groups: int, n_bins: int) -> Integers:
         places = to_device(groups * n_bins + labels, self.device, torch.int64)
         return to_host(kernels.count(places[None], n_groups * n_bins)).reshape(n_groups, n_bins)
-
-
-def _is_plain(X: Any) -> bool:
-    return not sp.issparse(X) and X.dtype in (np.float32, np.float64)

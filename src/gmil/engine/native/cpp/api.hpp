@@ -1,94 +1,54 @@
-// The kernels of the active variant, as plain functions for the Python module.
+// What the Python module calls: the kernels of the active variant, and what they take, made of plain pointers.
 #pragma once
+
+#include <Python.h>
+
+#include <exception>
+#include <new>
 
 #include "dispatch.hpp"
 #include "histograms.hpp"
+#include "threads.hpp"
 
 namespace gmil {
 
 template <class T>
-void run_sq_distances(const T* X, std::int64_t n, std::int64_t d, const T* centers, std::int64_t k, T* out,
-                      int n_threads) {
-  active_kernels<T>().sq_distances({X, n, d}, centers, k, out, n_threads);
+Rows<T> rows(const T* data, std::int64_t n_rows, std::int64_t n_features) {
+  return {data, n_rows, n_features};
 }
 
 template <class T>
-void run_l1_distances(const T* X, std::int64_t n, std::int64_t d, const T* other, std::int64_t k, T* out,
-                      int n_threads) {
-  active_kernels<T>().l1_distances({X, n, d}, other, k, out, n_threads);
+BagRows<T> bag_rows(const T* data, std::int64_t n_rows, std::int64_t n_features, const std::int64_t* offsets,
+                    std::int64_t n_bags) {
+  return {{data, n_rows, n_features}, offsets, n_bags};
+}
+
+inline GramJobs gram_jobs(const double* gram, std::int64_t n_rows, const std::uint8_t* members, std::int64_t n_jobs,
+                          std::int64_t n_clusters) {
+  return {gram, n_rows, members, n_jobs, n_clusters};
+}
+
+// The kernels for numbers of this type.
+template <class T>
+const Kernels<T>& kernels_for(const T*) {
+  return active_kernels<T>();
 }
 
 template <class T>
-void run_column_ranks(const T* X, std::int64_t n, std::int64_t d, const T* knots, std::int64_t n_knots, T* out,
-                      int n_threads) {
-  active_kernels<T>().column_ranks({X, n, d}, knots, n_knots, out, n_threads);
+void bag_reduce(int reduction, const BagRows<T>& bags, T* out, int n_threads) {
+  active_kernels<T>().bag_reduce[reduction](bags, out, n_threads);
 }
 
-template <class T>
-void run_assign(const T* X, std::int64_t n, std::int64_t d, const T* centers, std::int64_t k,
-                std::int32_t* labels, T* nearest, double* sums, std::int64_t* counts, int n_threads) {
-  active_kernels<T>().assign({X, n, d}, centers, k, labels, nearest, sums, counts, n_threads);
-}
-
-template <class T>
-void run_seed(const T* X, std::int64_t n, std::int64_t d, std::int64_t k, const double* uniforms,
-              std::int64_t n_trials, std::int64_t* chosen, int n_threads) {
-  active_kernels<T>().seed({X, n, d}, k, uniforms, n_trials, chosen, n_threads);
-}
-
-template <class T>
-std::int64_t run_lloyd(const T* X, std::int64_t n, std::int64_t d, T* centers, std::int64_t k,
-                       std::int64_t max_iter, std::int32_t* labels, double* inertia, int n_threads) {
-  return active_kernels<T>().lloyd({X, n, d}, centers, k, max_iter, labels, inertia, n_threads);
-}
-
-template <class T>
-void run_gram_matrix(const T* X, std::int64_t n, std::int64_t d, double* out, int n_threads) {
-  active_kernels<T>().gram({X, n, d}, out, n_threads);
-}
-
-template <class T>
-void run_bag_min(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
-                 std::int64_t n_bags, T* out, int n_threads) {
-  active_kernels<T>().bag_min({{values, n, d}, offsets, n_bags}, out, n_threads);
-}
-
-template <class T>
-void run_bag_max(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
-                 std::int64_t n_bags, T* out, int n_threads) {
-  active_kernels<T>().bag_max({{values, n, d}, offsets, n_bags}, out, n_threads);
-}
-
-template <class T>
-void run_bag_mean(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
-                  std::int64_t n_bags, T* out, int n_threads) {
-  active_kernels<T>().bag_mean({{values, n, d}, offsets, n_bags}, out, n_threads);
-}
-
-template <class T>
-void run_bag_deviation(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
-                       std::int64_t n_bags, T* out, int n_threads) {
-  active_kernels<T>().bag_deviation({{values, n, d}, offsets, n_bags}, out, n_threads);
-}
-
-template <class T>
-void run_bag_two_min(const T* values, std::int64_t n, std::int64_t d, const std::int64_t* offsets,
-                     std::int64_t n_bags, T* smallest, std::int64_t* where, T* second, int n_threads) {
-  active_kernels<T>().bag_two_min({{values, n, d}, offsets, n_bags}, smallest, where, second, n_threads);
-}
-
-inline void run_gram_seed(const double* gram, std::int64_t n, const std::uint8_t* members, std::int64_t n_jobs,
-                          std::int64_t k, const double* uniforms, std::int64_t n_trials, std::int64_t* chosen,
-                          int n_threads) {
-  active_variant().gram.seed({gram, n, members, n_jobs, k}, uniforms, n_trials, chosen, n_threads);
-}
-
-inline void run_gram_lloyd(const double* gram, std::int64_t n, const std::uint8_t* members, std::int64_t n_jobs,
-                           std::int64_t k, const std::int64_t* starts, std::int64_t max_iter,
-                           std::int32_t* labels, double* squares, double* inertia, std::int64_t* n_iter,
-                           int n_threads) {
-  active_variant().gram.lloyd({gram, n, members, n_jobs, k}, starts, max_iter, labels, squares, inertia, n_iter,
-                              n_threads);
+// Called where a kernel threw. Of an interruption nothing is to be said: the check has raised what the signal wants.
+inline void raise_python_error() {
+  try {
+    throw;
+  } catch (const Interrupted&) {
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
 }
 
 }  // namespace gmil

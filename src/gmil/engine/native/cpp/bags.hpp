@@ -102,23 +102,13 @@ void reduce_bag(const T* first, std::int64_t n_rows, std::int64_t d, const T* en
 }
 
 template <class T, class Order>
-void bag_reduce(const BagRows<T>& bags, T* out, int n_threads) {
+void bag_select(const BagRows<T>& bags, T* out, int n_threads) {
   const std::int64_t d = bags.values.n_features;
   const T* end = bags.values.row(bags.values.n_rows);
   for_each_bag(bags, n_threads, [&](std::int64_t b) {
     const std::int64_t n_rows = bags.offsets[b + 1] - bags.offsets[b];
     reduce_bag<T, Order>(bags.values.row(bags.offsets[b]), n_rows, d, end, out + b * d);
   });
-}
-
-template <class T>
-void bag_min(const BagRows<T>& bags, T* out, int n_threads) {
-  bag_reduce<T, Smaller>(bags, out, n_threads);
-}
-
-template <class T>
-void bag_max(const BagRows<T>& bags, T* out, int n_threads) {
-  bag_reduce<T, Larger>(bags, out, n_threads);
 }
 
 // Columns whose sums stay on the stack, in double precision.
@@ -160,16 +150,6 @@ void bag_moment(const BagRows<T>& bags, T* out, int n_threads) {
       }
     }
   });
-}
-
-template <class T>
-void bag_mean(const BagRows<T>& bags, T* out, int n_threads) {
-  bag_moment<T, false>(bags, out, n_threads);
-}
-
-template <class T>
-void bag_deviation(const BagRows<T>& bags, T* out, int n_threads) {
-  bag_moment<T, true>(bags, out, n_threads);
 }
 
 // The smallest value, the first row that has it, and the smallest of the others (infinity in a bag of one).

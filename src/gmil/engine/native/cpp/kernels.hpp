@@ -32,6 +32,9 @@ struct GramJobs {
   std::int64_t n_clusters;
 };
 
+// What may be made of the rows of a bag, column by column.
+enum Reduction { kMin, kMax, kMean, kDeviation, kReductions };
+
 template <class T>
 struct Kernels {
   void (*sq_distances)(const Rows<T>&, const T* centers, std::int64_t n_centers, T* out, int n_threads);
@@ -54,12 +57,10 @@ struct Kernels {
                         std::int32_t* labels, double* inertia, int n_threads);
 
   // Products of all rows moved to their mean, (n_rows, n_rows).
-  void (*gram)(const Rows<T>&, double* out, int n_threads);
+  void (*gram_matrix)(const Rows<T>&, double* out, int n_threads);
 
-  void (*bag_min)(const BagRows<T>&, T* out, int n_threads);
-  void (*bag_max)(const BagRows<T>&, T* out, int n_threads);
-  void (*bag_mean)(const BagRows<T>&, T* out, int n_threads);
-  void (*bag_deviation)(const BagRows<T>&, T* out, int n_threads);
+  // One row for every bag, (n_bags, n_features), by `Reduction`.
+  void (*bag_reduce[kReductions])(const BagRows<T>&, T* out, int n_threads);
   void (*bag_two_min)(const BagRows<T>&, T* smallest, std::int64_t* where, T* second, int n_threads);
 };
 

@@ -1,8 +1,10 @@
-// A few threads that live as long as one kernel call.
+// The threads that kernels share, and how a kernel spreads its work over them.
 //
-// No pool outlives the call: nothing is waited for when a process forks, and nothing spins between calls.
+// Helpers are started when they are first needed and then sleep between calls. They are joined before the process ends
+// or forks (`join_helpers`), and start again when they are needed again.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +13,20 @@ namespace gmil {
 // Below this much work a second thread costs more than it saves.
 constexpr double kFlopsPerThread = 2e6;
 
+// Wait for all helpers to end; a kernel that runs meanwhile goes on without them.
+void join_helpers();
+
+// Start anew in the child of a fork: another thread of the parent may have held a lock that nobody releases here.
+void forget_helpers();
+
+// Thrown by Team::run on the calling thread when the check below says that the caller wants to stop.
+struct Interrupted {};
+
+// Asked now and then while a kernel runs, on the thread that called it; anything but zero stops it.
+using InterruptCheck = int (*)();
+void set_interrupt_check(InterruptCheck check);
+
+// The calling thread and the helpers that work for one kernel call.
 class Team {
  public:
   using Task = void (*)(void* context, std::int64_t index, int worker);
@@ -19,19 +35,21 @@ class Team {
   Team(int n_threads, double flops);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
-  ~Team();
 
-  int size() const;
+  int size() const { return size_; }
 
   // Run task(context, i, worker) for every i below n_tasks, in any order, and wait. `flops` is the work of this
   // run: a small one stays on the calling thread. The first exception of a task is thrown again here.
   void run(std::int64_t n_tasks, double flops, Task task, void* context);
 
  private:
-  struct State;
-  State* state_;
-};
+  using Clock = std::chrono::steady_clock;
 
+  void stop_if_interrupted();
+
+  int size_;
+  Clock::time_point next_check_;
+};
 namespace {
 
 // The same for a lambda (index, worker).

@@ -13,8 +13,15 @@ namespace {
 
 template <class T>
 constexpr Kernels<T> kernels_of() {
-  return {sq_distances<T>, l1_distances<T>, column_ranks<T>, assign<T>,   seed<T>,          lloyd<T>,
-          gram_matrix<T>,  bag_min<T>,      bag_max<T>,      bag_mean<T>, bag_deviation<T>, bag_two_min<T>};
+  return {sq_distances<T>,
+          l1_distances<T>,
+          column_ranks<T>,
+          assign<T>,
+          seed<T>,
+          lloyd<T>,
+          gram_matrix<T>,
+          {bag_select<T, Smaller>, bag_select<T, Larger>, bag_moment<T, false>, bag_moment<T, true>},
+          bag_two_min<T>};
 }
 
 constexpr Variant kVariant{GMIL_VARIANT_NAME, kernels_of<float>(), kernels_of<double>(), {gram_seed, gram_lloyd}};
