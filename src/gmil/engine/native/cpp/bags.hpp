@@ -11,31 +11,15 @@ namespace {
 // A value that is not a number wins, as it does in NumPy.
 struct Smaller {
   template <class T>
-  static bool wins(T value, T best) { return value < best || value != value; }
-  template <class T>
   static Vec<T> pick(const Vec<T>& value, const Vec<T>& best) {
-#ifdef GMIL_GNU_VECTORS
-    return ((value < best) | (value != value)) ? value : best;
-#else
-    Vec<T> v;
-    for (int i = 0; i < kLanes<T>; ++i) v[i] = wins(value[i], best[i]) ? value[i] : best[i];
-    return v;
-#endif
+    return choose<T>(either<T>(is_less<T>(value, best), is_not_number<T>(value)), value, best);
   }
 };
 
 struct Larger {
   template <class T>
-  static bool wins(T value, T best) { return value > best || value != value; }
-  template <class T>
   static Vec<T> pick(const Vec<T>& value, const Vec<T>& best) {
-#ifdef GMIL_GNU_VECTORS
-    return ((value > best) | (value != value)) ? value : best;
-#else
-    Vec<T> v;
-    for (int i = 0; i < kLanes<T>; ++i) v[i] = wins(value[i], best[i]) ? value[i] : best[i];
-    return v;
-#endif
+    return choose<T>(either<T>(is_less<T>(best, value), is_not_number<T>(value)), value, best);
   }
 };
 

@@ -108,7 +108,7 @@ class CenterBounds {
   static Vec<T> bounds_of(const T* scores, const T* sq_norms, T slack, T way) {
     const Vec<T> norms = load(sq_norms);
     const Vec<T> far = load(scores) + norms;
-    return square_roots(far - broadcast(slack) * (norms + far)) + broadcast(way);
+    return square_roots<T>(far - broadcast(slack) * (norms + far)) + broadcast(way);
   }
 
   bool used_;

@@ -3,11 +3,31 @@
 #include <atomic>
 #include <cstring>
 
+#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+#include <immintrin.h>
+#include <intrin.h>
+#endif
+
 namespace gmil {
 namespace {
 
 // Asked by hand: compiler clones of functions need ifunc, which not every system has.
-#if (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
+#if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
+bool has_bit(int value, int bit) { return ((value >> bit) & 1) != 0; }
+
+// Both the processor and the system, which has to save the longer registers, must know them.
+bool has_avx2() {
+  int found[4];
+  __cpuid(found, 0);
+  if (found[0] < 7) return false;
+  __cpuid(found, 1);
+  const bool system_saves = has_bit(found[2], 27) && (_xgetbv(0) & 6) == 6;
+  const bool has_fma = has_bit(found[2], 12);
+  __cpuidex(found, 7, 0);
+  return system_saves && has_fma && has_bit(found[1], 5);
+}
+bool has_avx512() { return false; }
+#elif (defined(__x86_64__) || defined(__i386__)) && (defined(__GNUC__) || defined(__clang__))
 bool has_avx2() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -25,12 +25,12 @@ inline T sq_difference(const T* row, const T* shift, const T* center, std::int64
     GMIL_UNROLL
     for (int s = 0; s < kStrands; ++s) {
       const Vec<T> difference = load(row + j + s * L) - load(shift + j + s * L) - load(center + j + s * L);
-      sums[s] += difference * difference;
+      sums[s] = add_product<T>(sums[s], difference, difference);
     }
   }
   for (; j + L <= n_features; j += L) {
     const Vec<T> difference = load(row + j) - load(shift + j) - load(center + j);
-    sums[0] += difference * difference;
+    sums[0] = add_product<T>(sums[0], difference, difference);
   }
   T total = sum_lanes<T>((sums[0] + sums[1]) + (sums[2] + sums[3]));
   for (; j < n_features; ++j) {
@@ -355,8 +355,8 @@ class Lloyd {
     const Vec<T> slack = broadcast(slack_);
     const Vec<T> near = best + norms;
     const Vec<T> far = second + norms;
-    const Vec<T> upper = square_roots(near + slack * (norms + norms + near));  // near may round below zero
-    const Vec<T> lower = square_roots(far - slack * (norms + far));
+    const Vec<T> upper = square_roots<T>(near + slack * (norms + norms + near));  // near may round below zero
+    const Vec<T> lower = square_roots<T>(far - slack * (norms + far));
     const std::int64_t first = q + v * L;
     const int used = static_cast<int>(at_most(L, tile.count() - v * L));
     for (int i = 0; i < used; ++i) {

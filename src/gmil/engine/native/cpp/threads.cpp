@@ -18,10 +18,13 @@ std::atomic<InterruptCheck> interrupt_check{nullptr};
 
 // One call of Team::run; it lives on the stack of the caller, who waits until no helper is in it.
 struct Run {
-  Team::Task task;
-  void* context;
-  std::int64_t n_tasks;
-  int most_helpers;
+  Run(Team::Task run_task, void* its_context, std::int64_t n, int helpers)
+      : task(run_task), context(its_context), n_tasks(n), most_helpers(helpers) {}
+
+  const Team::Task task;
+  void* const context;
+  const std::int64_t n_tasks;
+  const int most_helpers;
   std::atomic<std::int64_t> next{0};
 
   // Guarded by the mutex of the pool.
@@ -153,7 +156,7 @@ void Team::run(std::int64_t n_tasks, double flops, Task task, void* context) {
     return;
   }
   Pool& pool = *the_pool.load();
-  Run run{task, context, n_tasks, static_cast<int>(std::min<std::int64_t>(size_, n_tasks)) - 1};
+  Run run(task, context, n_tasks, static_cast<int>(std::min<std::int64_t>(size_, n_tasks)) - 1);
   pool.open(run);
   pool.take_tasks(run, 0, [this] {
     stop_if_interrupted();

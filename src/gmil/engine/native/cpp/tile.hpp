@@ -10,7 +10,7 @@
 
 #include "kernels.hpp"
 #include "memory.hpp"
-#include "transpose.hpp"
+#include "simd.hpp"
 
 namespace gmil {
 namespace {
@@ -118,7 +118,7 @@ void add_products(const T* panel, const T* group, std::int64_t depth, T* scores,
     for (int g = 0; g < G; ++g) {
       const Vec<T> c = broadcast(group[g]);
       GMIL_UNROLL
-      for (int v = 0; v < NV; ++v) sum[g][v] += x[v] * c;
+      for (int v = 0; v < NV; ++v) sum[g][v] = add_product<T>(sum[g][v], x[v], c);
     }
     panel += NV * L;
     group += G;
@@ -244,14 +244,14 @@ class Tile {
       GMIL_UNROLL
       for (int i = 0; i < L; ++i) {
         store(panel + (j + i) * stride, square[i]);
-        squares += square[i] * square[i];
+        squares = add_product<T>(squares, square[i], square[i]);
       }
     }
     for (; j < depth; ++j) {
       T* to = panel + j * stride;
       for (int i = 0; i < L; ++i) to[i] = row[i][begin + j] - shift[begin + j];
       const Vec<T> column = load(to);
-      squares += column * column;
+      squares = add_product<T>(squares, column, column);
     }
     store(sq_norms_ + v * L, load(sq_norms_ + v * L) + squares);
   }

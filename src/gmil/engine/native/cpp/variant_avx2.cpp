@@ -1,5 +1,5 @@
-// AVX2 with fused multiply-add; the build adds the flags to this file alone.
-#if defined(__AVX2__) && defined(__FMA__)
+// AVX2 with fused multiply-add; the build adds the flags to this file alone. MSVC has both or neither.
+#if defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
 #define GMIL_VARIANT_NAME "avx2"
 #define GMIL_VECTOR_BYTES 32
 #define GMIL_ROW_VECTORS 2

@@ -1,4 +1,4 @@
-// AVX-512 (F, DQ, VL, BW); the build adds the flags to this file alone.
+// AVX-512 (F, DQ, VL, BW); the build adds the flags to this file alone. Only GCC and Clang have vectors that wide here.
 #if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && defined(__AVX512BW__)
 #define GMIL_VARIANT_NAME "avx512"
 #define GMIL_VECTOR_BYTES 64

@@ -1,15 +1,120 @@
-// Transpose a square of kLanes x kLanes numbers held in registers.
-//
-// Shuffles within 128 bits come first and whole 128-bit quarters are exchanged last, because that is what one
-// instruction can do on every x86 generation; a single generic network would cost twice as much on AVX2.
+// Vectors by the extensions of GCC and Clang, which know them for every instruction set.
 #pragma once
 
-#include "simd.hpp"
+#include "lanes.hpp"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace gmil {
 namespace {
 
-#ifdef GMIL_GNU_VECTORS
+template <class T>
+struct Traits {
+  typedef T Vec __attribute__((vector_size(GMIL_VECTOR_BYTES)));
+  typedef Index<T> IndexVec __attribute__((vector_size(GMIL_VECTOR_BYTES)));
+};
+
+template <class T>
+using Vec = typename Traits<T>::Vec;
+template <class T>
+using IndexVec = typename Traits<T>::IndexVec;
+template <class T>
+using Mask = IndexVec<T>;
+
+template <class T>
+inline Vec<T> broadcast(T value) {
+  return Vec<T>{} + value;  // adding to zero keeps the value of every number but -0.0
+}
+
+template <class T>
+inline IndexVec<T> broadcast_index(Index<T> value) {
+  return IndexVec<T>{} + value;
+}
+
+template <class T>
+inline Mask<T> is_less(const Vec<T>& a, const Vec<T>& b) {
+  return a < b;
+}
+
+template <class T>
+inline Mask<T> is_not_number(const Vec<T>& v) {
+  return v != v;
+}
+
+template <class T>
+inline Mask<T> is_equal_index(const IndexVec<T>& a, const IndexVec<T>& b) {
+  return a == b;
+}
+
+template <class T>
+inline Mask<T> either(const Mask<T>& a, const Mask<T>& b) {
+  return a | b;
+}
+
+template <class T>
+inline Vec<T> choose(const Mask<T>& mask, const Vec<T>& yes, const Vec<T>& no) {
+  return mask ? yes : no;
+}
+
+template <class T>
+inline IndexVec<T> choose_index(const Mask<T>& mask, const IndexVec<T>& yes, const IndexVec<T>& no) {
+  return mask ? yes : no;
+}
+
+// sum + a * b; the build lets the compiler make one instruction of it.
+template <class T>
+inline Vec<T> add_product(const Vec<T>& sum, const Vec<T>& a, const Vec<T>& b) {
+  return sum + a * b;
+}
+
+template <class T>
+inline Vec<T> absolute(const Vec<T>& v) {
+  // All bits but the sign.
+  IndexVec<T> bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  bits &= broadcast_index<T>(std::numeric_limits<Index<T>>::max());
+  Vec<T> out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+// The square root of every lane, none of them negative. Vector extensions have no square root, and compilers do not
+// reliably see one in a loop over the lanes.
+#if defined(__SSE2__)
+inline Vec<float> roots(const Vec<float>& v) {
+#if GMIL_VECTOR_BYTES == 64
+  return _mm512_maskz_sqrt_ps(static_cast<__mmask16>(-1), v);
+#elif GMIL_VECTOR_BYTES == 32
+  return _mm256_sqrt_ps(v);
+#else
+  return _mm_sqrt_ps(v);
+#endif
+}
+
+inline Vec<double> roots(const Vec<double>& v) {
+#if GMIL_VECTOR_BYTES == 64
+  return _mm512_maskz_sqrt_pd(static_cast<__mmask8>(-1), v);
+#elif GMIL_VECTOR_BYTES == 32
+  return _mm256_sqrt_pd(v);
+#else
+  return _mm_sqrt_pd(v);
+#endif
+}
+#else
+template <class V>
+inline V roots(const V& v) {
+  V out = v;
+  for (unsigned i = 0; i < sizeof(V) / sizeof(v[0]); ++i) out[i] = std::sqrt(v[i]);
+  return out;
+}
+#endif
+
+// -------------------------------------------------------------------------------- transposing
+//
+// Shuffles within 128 bits come first and whole 128-bit quarters are exchanged last, because that is what one
+// instruction can do on every x86 generation; a single generic network would cost twice as much on AVX2.
 
 template <class T>
 constexpr int kPerQuarter = 16 / static_cast<int>(sizeof(T));  // numbers in 128 bits
@@ -116,17 +221,6 @@ inline void transpose(Vec<T> (&square)[kLanes<T>]) {
   GMIL_UNROLL
   for (int column = 0; column < per; ++column) exchange_quarters<T>(square + column, per);
 }
-
-#else
-
-template <class T>
-inline void transpose(Vec<T> (&square)[kLanes<T>]) {
-  for (int i = 0; i < kLanes<T>; ++i) {
-    for (int j = 0; j < i; ++j) std::swap(square[i][j], square[j][i]);
-  }
-}
-
-#endif
 
 }  // namespace
 }  // namespace gmil
