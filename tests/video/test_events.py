@@ -30,7 +30,7 @@ from gmil.video import (
     vocabulary_of,
 )
 from gmil.video import cache as caching
-from gmil.video.batches import for_each_video, named_videos
+from gmil.video.batches import Batch, named_videos
 from gmil.video.indexing import cache_path, vocabulary_path
 from gmil.video.timeline import stretch_scores
 
@@ -170,8 +170,9 @@ def test_files_of_one_name_are_told_apart_and_a_file_counts_once(tmp_path):
 
 def test_progress_counts_every_video():
     seen = []
-    for_each_video(str, {"a": Path("a"), "b": Path("b")}, progress=lambda *done: seen.append(done))
-    assert seen == [(1, 2), (2, 2)]
+    batch = Batch(progress=lambda *done: seen.append(done))
+    assert batch.each("Naming", str, {"a": Path("a"), "b": Path("b")}) == {"a": "a", "b": "b"}
+    assert seen == [("Naming", 1, 2), ("Naming", 2, 2)]
 
 
 # ------------------------------------------------------------------ train, cv, detect
@@ -430,8 +431,8 @@ def test_a_video_without_a_vocabulary_is_told(folder, tmp_path):
     [
         (lambda model: model.events.append("more"), r"weights weights must be of shape|cannot decide"),
         (lambda model: model.weights.shifts.fill(np.nan), "shifts must be free of NaN"),
-        (lambda model: model.looks.clear(), "looks must be a list of at least 1"),
-        (lambda model: model.looks[0].models.clear(), "models must be a list of at least 1"),
+        (lambda model: model.views.clear(), "looks must be a list of at least 1"),
+        (lambda model: model.views[0].models.clear(), "models must be a list of at least 1"),
     ],
 )
 def test_detectors_that_lie_are_neither_saved_nor_loaded(change, message, tmp_path, monkeypatch):
@@ -451,11 +452,11 @@ def test_detectors_that_lie_are_neither_saved_nor_loaded(change, message, tmp_pa
         EventDetectors.load(path)
 
 
-def test_detectors_whose_looks_do_not_fit_each_other_are_refused(tmp_path):
+def test_detectors_whose_views_do_not_fit_each_other_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     y = np.column_stack([np.arange(12) % 2, np.arange(12) % 3 == 0]).astype(int)
     model = EventDetectors.fit(gmil.Bags.from_list(list(rng.normal(size=(12, 3, 2)))), y, ["a", "b"], topics=0)
-    model.looks[0].models.append(model.looks[0].models[0])  # four decisions about two events
+    model.views[0].models.append(model.views[0].models[0])  # four decisions about two events
     model.save(tmp_path / "events.gmil")
     with pytest.raises(gmil.ModelFileError, match="its detectors cannot decide"):
         EventDetectors.load(tmp_path / "events.gmil")

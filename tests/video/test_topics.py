@@ -11,7 +11,7 @@ from gmil.errors import VideoError
 from gmil.video import EventDetectors, IndexSettings, Vocabulary, cross_validate_events, crossval, label_folds
 from gmil.video import topics as topics_module
 from gmil.video.labels import LabelledVideos
-from gmil.video.looks import count_topics, weigh
+from gmil.video.stacking import count_topics, stack_weights
 from gmil.video.topics import Topics, learn_topics
 
 N_FRAMES = 20
@@ -74,21 +74,21 @@ def test_a_motion_is_a_topic_of_its_own_though_none_of_its_words_is():
     assert best(varied).max() < 0.85  # directions of most variance are mixtures of motions
 
 
-def test_words_get_further_looks_unless_told_otherwise_and_other_features_do_not():
+def test_words_get_further_views_unless_told_otherwise_and_other_features_do_not():
     bags, seen = make_videos(12)
     y = seen.any(axis=1).astype(int)[:, :2]
     words = some_vocabulary(bags.n_features)
 
     def numbers(**options):
-        looks = EventDetectors.fit(bags, y, ["a", "b"], **options).looks
-        assert looks[0].topics is None
-        assert all(look.models[0].n_features_in_ == look.topics.directions.shape[1] for look in looks[1:])
-        return [look.topics.directions.shape[1] for look in looks[1:]]
+        views = EventDetectors.fit(bags, y, ["a", "b"], **options).views
+        assert views[0].topics is None
+        assert all(view.models[0].n_features_in_ == view.topics.directions.shape[1] for view in views[1:])
+        return [view.topics.directions.shape[1] for view in views[1:]]
 
     assert numbers() == []
     assert numbers(vocabulary=words, topics=0) == []
     assert numbers(vocabulary=words, estimator=gmil.GMIL(random_state=0)) == []
-    assert numbers(vocabulary=words) == [12]  # no more topics than videos, and no look twice
+    assert numbers(vocabulary=words) == [12]  # no more topics than videos, and no view twice
     assert numbers(vocabulary=words, topics=[7, 3, 500]) == [3, 7, 12]
     assert numbers(topics=4) == [4]
     weighted = gmil.WeightedGMIL()
@@ -98,7 +98,7 @@ def test_words_get_further_looks_unless_told_otherwise_and_other_features_do_not
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
-def test_decisions_are_weighted_sums_of_all_looks(class_weight):
+def test_decisions_are_weighted_sums_of_all_views(class_weight):
     bags, seen = make_videos(16)
     y = seen.any(axis=1).astype(int)[:, :2]
     estimator = gmil.WeightedGMIL(class_weight=class_weight, random_state=0)
@@ -115,7 +115,7 @@ def test_decisions_are_weighted_sums_of_all_looks(class_weight):
     seen = [bags, learn_topics(bags, 5).of(bags), learn_topics(bags, 9).of(bags)]
     decisions, left_out = zip(*map(fit, seen), strict=True)
     counts = y.sum(axis=0)
-    found = weigh(left_out, y, np.where(y, 8 / counts, 8 / (16 - counts)) if class_weight else np.ones(y.shape))
+    found = stack_weights(left_out, y, np.where(y, 8 / counts, 8 / (16 - counts)) if class_weight else np.ones(y.shape))
     expected = sum(w * own for w, own in zip(found.weights, decisions, strict=True)) + found.shifts
     expected += np.log((16 - counts) / counts)
     np.testing.assert_allclose(model.decide(bags), expected, rtol=1e-6)
@@ -135,11 +135,11 @@ def test_detectors_with_topics_are_what_was_saved(tmp_path):
     assert again.time_lines(bags[:1])[0][1].scores[5] == pytest.approx(model.decide(middle)[0, 1])
 
 
-def test_looks_leave_out_the_same_videos_where_there_are_many():
+def test_views_leave_out_the_same_videos_where_there_are_many():
     bags, seen = make_videos(40)
     y = seen.any(axis=1).astype(int)[:, :1]
     model = EventDetectors.fit(bags, y, ["a"], topics=4, estimator=gmil.WeightedGMIL(max_bags=20, n_centers=10))
-    known = [np.isfinite(look.left_out()) for look in model.looks]
+    known = [np.isfinite(view.left_out()) for view in model.views]
     np.testing.assert_array_equal(*known)
     assert known[0].sum() == 20
 
@@ -151,7 +151,7 @@ def test_topics_are_learned_without_the_test_videos(monkeypatch):
     learned = []
     plain = topics_module.learn_topics
     monkeypatch.setattr(
-        "gmil.video.looks.learn_topics",
+        "gmil.video.stacking.learn_topics",
         lambda bags, n_topics: learned.append((bags, n_topics)) or plain(bags, n_topics),
     )
     videos = LabelledVideos(bags, y, ["motion"], [{} for _ in range(20)], [])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from joblib import Parallel, delayed
 
@@ -16,49 +16,47 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 
-class Outcome(NamedTuple):
-    """What became of a batch."""
+@dataclass(frozen=True)
+class Batch:
+    """How videos are worked on, and which of them failed.
 
-    results: dict[str, Any]  # by name of the video
-    failures: dict[str, str]  # the reason, by name of the video
-
-
-def for_each_video(
-    function: Callable[[Path], Any],
-    videos: Mapping[str, Path],
-    *,
-    n_jobs: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Outcome:
-    """Call a function with every video, in several processes.
-
-    Parameters
+    Attributes
     ----------
-    function : callable
-        Takes a path; a `VideoError` that it raises is the reason for a failure.
-    videos : mapping of str to Path
-        The videos by name.
     n_jobs : int, optional
-        Processes; None is one, -1 is every core.
+        Processes over videos; None is one, -1 is every core.
     progress : callable, optional
-        Called with the number of videos done and of all videos.
+        Called with what is being done, the number of videos done and of all videos.
+    failures : dict of str
+        Why a video failed, by its name.
     """
-    outcome = Outcome({}, {})
-    tasks = (delayed(bound(_attempt))(function, path) for path in videos.values())
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    for done, (name, (value, reason)) in enumerate(zip(videos, results, strict=True), start=1):
-        if reason is None:
-            outcome.results[name] = value
-        else:
-            outcome.failures[name] = reason
-        if progress is not None:
-            progress(done, len(videos))
-    return outcome
 
+    n_jobs: int | None = None
+    progress: Callable[[str, int, int], None] | None = None
+    failures: dict[str, str] = field(default_factory=dict)
 
-def progress_of(what: str, progress: Callable[[str, int, int], None] | None) -> Callable[[int, int], None] | None:
-    """Return a callable for ``progress`` of `for_each_video` that says what is being done."""
-    return None if progress is None else functools.partial(progress, what)
+    def each(self, what: str, function: Callable[[Path], Any], videos: Mapping[str, Path]) -> dict[str, Any]:
+        """Call a function with every video, in several processes; return results by name of the video.
+
+        Parameters
+        ----------
+        what : str
+            What is being done.
+        function : callable
+            Takes a path; a `VideoError` that it raises is the reason for a failure.
+        videos : mapping of str to Path
+            The videos by name.
+        """
+        results: dict[str, Any] = {}
+        tasks = (delayed(bound(_attempt))(function, path) for path in videos.values())
+        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        for done, (name, (value, reason)) in enumerate(zip(videos, found, strict=True), start=1):
+            if reason is None:
+                results[name] = value
+            else:
+                self.failures[name] = reason
+            if self.progress is not None:
+                self.progress(what, done, len(videos))
+        return results
 
 
 def _attempt(function: Callable[[Path], Any], path: Path) -> tuple[Any, str | None]:

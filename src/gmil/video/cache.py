@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import re
 import time
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
+    from gmil.video.histograms import FrameHistograms
     from gmil.video.settings import IndexSettings
     from gmil.video.vocabulary import Vocabulary
 
@@ -45,7 +47,7 @@ _HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|parquet)") 
 
 @dataclass(frozen=True)
 class Work:
-    """The folder of results, and what is done to a video."""
+    """What is done to a video, and the folder that keeps the results."""
 
     folder: Path
     settings: IndexSettings
@@ -55,18 +57,18 @@ class Work:
         content = content_digest(video)
         target = self.folder / f"{content}-{self.settings.sample_key()}.npy"
         if not _take_up(target):
-            values = _draw(self._frames(video), self.settings, seed=int(content, 16))
+            values = _draw(frames_of(video, self.settings), self.settings, seed=int(content, 16))
             with replacing(target) as temporary:
                 np.save(temporary, values.astype(np.float16))
         return target
 
     def histograms(self, video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary]) -> list[Path]:
-        """Return a file of word histograms for every vocabulary; one look at the video makes all that are missing."""
+        """Return a file of word histograms for every vocabulary; the video is read once for all that are missing."""
         content = content_digest(video)
         targets = [self.folder / f"{content}-{vocabulary.digest}.parquet" for vocabulary in vocabularies]
         missing = [i for i, target in enumerate(targets) if not _take_up(target)]
         if missing:
-            found = frame_histograms(self._frames(video), [vocabularies[i] for i in missing], resolve("auto", 1))
+            found = count_words(video, [vocabularies[i] for i in missing])
             _write_histograms([targets[i] for i in missing], found)
         return targets
 
@@ -94,20 +96,25 @@ class Work:
                     removed.append(path.name)
         return removed
 
-    def _frames(self, video: str | os.PathLike[str]) -> Iterator[Frame]:
-        """Yield the frames of a video that is large and long enough for a descriptor."""
-        n_frames, smallest = 0, self.settings.descriptor.smallest_side
-        frames = read_frames(video, rate=self.settings.rate, longest_side=self.settings.longest_side)
-        for n_frames, frame in enumerate(frames, start=1):
-            if n_frames == 1 and min(frame.gray.shape) < smallest:
-                height, width = frame.gray.shape
-                msg = f"{video} is {width}x{height} pixels, but a descriptor spans {smallest}x{smallest}. Leave it out."
-                raise VideoError(msg)
-            yield frame
-        fewest = self.settings.descriptor.fewest_frames
-        if n_frames < fewest:
-            msg = f"{video} has {n_frames} frames, but a descriptor spans {fewest}. Leave it out."
+
+def count_words(video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary]) -> Iterator[FrameHistograms]:
+    """Yield the word histograms of the frames of a video, by every vocabulary."""
+    return frame_histograms(frames_of(video, vocabularies[0].settings), vocabularies, resolve("auto", 1))
+
+
+def frames_of(video: str | os.PathLike[str], settings: IndexSettings) -> Iterator[Frame]:
+    """Yield the frames of a video that is large and long enough for a descriptor."""
+    n_frames, smallest, fewest = 0, settings.descriptor.smallest_side, settings.descriptor.fewest_frames
+    frames = read_frames(video, rate=settings.rate, longest_side=settings.longest_side)
+    for n_frames, frame in enumerate(frames, start=1):
+        if n_frames == 1 and min(frame.gray.shape) < smallest:
+            height, width = frame.gray.shape
+            msg = f"{video} is {width}x{height} pixels, but a descriptor spans {smallest}x{smallest}. Leave it out."
             raise VideoError(msg)
+        yield frame
+    if n_frames < fewest:
+        msg = f"{video} has {n_frames} frames, but a descriptor spans {fewest}. Leave it out."
+        raise VideoError(msg)
 
 
 def _take_up(path: Path) -> bool:
@@ -146,42 +153,21 @@ def _draw(frames: Iterator[Frame], settings: IndexSettings, seed: int) -> Floats
     return sample.values
 
 
-def _write_histograms(targets: list[Path], found: Iterator[Any]) -> None:
+def _write_histograms(targets: list[Path], found: Iterator[FrameHistograms]) -> None:
     """Write histograms as they come, some rows at a time; nothing stays where the video breaks off."""
     with contextlib.ExitStack() as stack:
-        writers = [_Writer(stack.enter_context(replacing(target))) for target in targets]
-        with contextlib.ExitStack() as open_writers:
-            for writer in writers:
-                open_writers.callback(writer.close)
-            for frame, time, histograms in found:
-                for writer, histogram in zip(writers, histograms, strict=True):
-                    writer.add(frame, time, histogram)
+        temporaries = [stack.enter_context(replacing(target)) for target in targets]
+        writers: list[Any] = []
+        while block := list(itertools.islice(found, _ROWS_AT_ONCE)):
+            for i, table in enumerate(_tables(block)):
+                if len(writers) == i:
+                    writer = parquet_writer(temporaries[i], table.schema, compression="zstd")
+                    writers.append(stack.enter_context(writer))
+                writers[i].write_table(table)
 
 
-class _Writer:
-    """A Parquet file of frame, time and features that is written a block at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[tuple[int, float, Floats]] = []
-        self.file: Any = None
-
-    def add(self, frame: int, time: float, features: Floats) -> None:
-        self.rows.append((frame, time, features))
-        if len(self.rows) == _ROWS_AT_ONCE:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self.rows:
-            return
-        frames, times, features = zip(*self.rows, strict=True)
-        table = to_list_table({"frame": np.array(frames), "time": np.array(times)}, np.stack(features), None)
-        if self.file is None:
-            self.file = parquet_writer(self.path, table.schema, compression="zstd")
-        self.file.write_table(table)
-        self.rows.clear()
-
-    def close(self) -> None:
-        self._flush()
-        if self.file is not None:
-            self.file.close()
+def _tables(block: list[FrameHistograms]) -> list[Any]:
+    """Return frames as tables of frame, time and features, one for every vocabulary."""
+    frames, times, histograms = zip(*block, strict=True)
+    counted = {"frame": np.array(frames), "time": np.array(times)}
+    return [to_list_table(counted, np.stack(own), None) for own in zip(*histograms, strict=True)]

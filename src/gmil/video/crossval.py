@@ -15,12 +15,12 @@ from sklearn.base import clone
 from gmil.errors import VideoError, listed
 from gmil.model_selection.folds import estimator_seed, fold_numbers
 from gmil.model_selection.result import CVResult
-from gmil.video.batches import for_each_video, progress_of
+from gmil.video.batches import Batch
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.events import STRETCH, EventDetectors
 from gmil.video.features import read_video
 from gmil.video.indexing import cache_path, index_of, vocabulary_of
-from gmil.video.looks import count_topics
+from gmil.video.stacking import count_topics
 from gmil.video.timeline import overlap
 from gmil.video.vocabulary import learn_vocabulary
 from gmil.weighted import WeightedGMIL
@@ -56,7 +56,7 @@ class EventCV:
     vocabulary : str
         "learned in the training folds", "shared by all folds" or "none" (features from elsewhere).
     topics : tuple of int
-        The most topics of every look at topics; empty where there was none.
+        The most topics of every view of topics; empty where there was none.
     """
 
     events: list[str]
@@ -141,7 +141,7 @@ def cross_validate_events(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> EventCV:
-    """Train detectors on all folds but one and judge the videos of that one, fold by fold.
+    """Train detectors on all folds but one and decide about the videos of that one, fold by fold.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def bags_for_folds(
 ) -> tuple[Callable[[int], Bags], str]:
     """Return what gives the bags of a fold, and what to say about the vocabulary.
 
-    With ``vocabulary="folds"`` a vocabulary is learned from the training videos of every fold, and one more look at
+    With ``vocabulary="folds"`` a vocabulary is learned from the training videos of every fold, and one more pass over
     every video counts the words of all of them.
 
     Parameters
@@ -236,14 +236,15 @@ def bags_for_folds(
         return lambda _: videos.bags, NO_VOCABULARY if shared is None else "shared by all folds"
     paths = _videos_of(features, videos)
     work = Work(cache_path(features), shared.settings)
-    each = functools.partial(_each_video, paths, n_jobs=n_jobs, progress=progress)
-    drawn = each("Drawing descriptors", work.sample)
+    batch = Batch(n_jobs, progress)
+    drawn = _all(batch.each("Drawing descriptors", work.sample, paths), batch)
     samples = [work.read_sample(path, file) for path, file in zip(paths.values(), drawn, strict=True)]
     learned = [
         learn_vocabulary([samples[i] for i in np.flatnonzero(folds != fold)], shared.settings)
         for fold in range(int(folds.max()) + 1)
     ]
-    counted = each("Counting words of all folds", functools.partial(work.histograms, vocabularies=learned))
+    count = functools.partial(work.histograms, vocabularies=learned)
+    counted = _all(batch.each("Counting words of all folds", count, paths), batch)
     work.prune(shared)
 
     def bags_of_fold(fold: int) -> Bags:
@@ -270,16 +271,8 @@ def _videos_of(features: str | os.PathLike[str], videos: LabelledVideos) -> dict
     return {name: Path(known[name]) for name in names}
 
 
-def _each_video(
-    paths: dict[str, Path],
-    what: str,
-    function: Callable[[Path], Any],
-    *,
-    n_jobs: int | None,
-    progress: Callable[[str, int, int], None] | None,
-) -> list[Any]:
-    """Return what a function makes of every video, in their order; none may fail."""
-    outcome = for_each_video(function, paths, n_jobs=n_jobs, progress=progress_of(what, progress))
-    if outcome.failures:
-        raise VideoError(next(iter(outcome.failures.values())))
-    return [outcome.results[name] for name in paths]
+def _all(results: dict[str, Any], batch: Batch) -> list[Any]:
+    """Return results of videos in their order; none may have failed."""
+    for reason in batch.failures.values():
+        raise VideoError(reason)
+    return list(results.values())

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import functools
 import math
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmil.bags import Bags
 from gmil.errors import VideoError, listed
-from gmil.video.batches import for_each_video, named_videos
-from gmil.video.cache import Work
+from gmil.video.batches import Batch, named_videos
+from gmil.video.cache import count_words
 from gmil.video.decoding import video_info
-from gmil.video.features import read_features, read_video, times_are_known
+from gmil.video.features import read_features, times_are_known
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from gmil.video.events import EventDetectors, TimeLine
     from gmil.video.timeline import Segment
+    from gmil.video.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def detect(
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[Detection], dict[str, str]]:
-    """Look for events in videos.
+    """Detect events in videos.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def detect(
     -------
     detections : list of Detection
     failures : dict of str
-        Why a video could not be looked at, by its name.
+        Why a video could not be read, by its name.
     """
     named = named_videos(videos)
     if features is not None:
@@ -107,9 +107,9 @@ def detect(
         msg = "These detectors were trained on features from elsewhere. Pass those of the videos with --features."
         raise VideoError(msg)
     else:
-        bags, failures = _own_features(named, detectors, n_jobs, progress)
-    if not bags:
-        return [], failures
+        batch = Batch(n_jobs, None if progress is None else lambda _, *done: progress(*done))
+        count = functools.partial(_frames, vocabulary=detectors.vocabulary)
+        bags, failures = batch.each("Counting words", count, named), batch.failures
     found = []
     for name, frames in bags.items():
         [lines] = detectors.time_lines(frames)
@@ -117,18 +117,11 @@ def detect(
     return found, failures
 
 
-def _own_features(
-    named: Mapping[str, Path],
-    detectors: EventDetectors,
-    n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[dict[str, Bags], dict[str, str]]:
-    assert detectors.vocabulary is not None
-    with tempfile.TemporaryDirectory(prefix="gmil-video-") as folder:
-        work = Work(Path(folder), detectors.vocabulary.settings)
-        count = functools.partial(work.histograms, vocabularies=[detectors.vocabulary])
-        counted = for_each_video(count, named, n_jobs=n_jobs, progress=progress)
-        return {name: read_video(paths[0], name) for name, paths in counted.results.items()}, counted.failures
+def _frames(video: Path, vocabulary: Vocabulary) -> Bags:
+    """Return the frames of a video as one bag of word histograms."""
+    frames, times, histograms = zip(*count_words(video, [vocabulary]), strict=True)
+    features = np.concatenate(histograms)
+    return Bags(features, np.array([0, len(features)]), None, None, {"frame": frames, "time": times})
 
 
 def _given_features(

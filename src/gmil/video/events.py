@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from gmil.io import model_files
 from gmil.io.model_files.probing import is_choosy, probe_decisions
 from gmil.io.model_files.schema import Choice, Items, Number, OrNone, Record
 from gmil.video.features import times_of
-from gmil.video.looks import SAVED_LOOK, SAVED_WEIGHTS, Look, LookWeights, count_topics, fit_looks, weigh_looks
+from gmil.video.stacking import SAVED_VIEW, SAVED_WEIGHTS, StackWeights, View, count_topics, fit_views, stack_views
 from gmil.video.timeline import Segment, segments, stretch_scores
 from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
 from gmil.weighted import WeightedGMIL
@@ -30,15 +31,15 @@ if TYPE_CHECKING:
 KIND = "set of video event detectors"
 SAVED_DETECTORS = {
     "events": Items(Choice(), "events", least=1),
-    "looks": Items(SAVED_LOOK, "looks", least=1),
+    "looks": Items(SAVED_VIEW, "looks", least=1),
     "vocabulary": OrNone(Record(SAVED_VOCABULARY)),
     "stretch": Number(at_least=0),
     "weights": SAVED_WEIGHTS,
 }
-"""What a file of detectors holds."""
+"""What a file of detectors holds; views are called looks there, as in the first version."""
 
 STRETCH = 0.2
-"""Seconds of video that are judged together on a time line."""
+"""Seconds of video that one decision of a time line is about."""
 
 
 @dataclass(frozen=True)
@@ -75,21 +76,27 @@ class EventDetectors:
     Attributes
     ----------
     events : list of str
-    looks : list of Look
-        At the features as they are and, where these are words, at topics of them.
+    views : list of View
+        Of the features as they are and, where these are words, of topics of them.
     vocabulary : Vocabulary or None
         None where the features come from elsewhere.
     stretch : float
-        Seconds of video that are judged together on a time line.
-    weights : LookWeights
-        What makes one decision of those of all looks.
+        Seconds of video that one decision of a time line is about.
+    weights : StackWeights
+        What makes one decision of those of all views.
     """
 
     events: list[str]
-    looks: list[Look]
+    views: list[View]
     vocabulary: Vocabulary | None
     stretch: float
-    weights: LookWeights
+    weights: StackWeights
+
+    @property
+    def looks(self) -> list[View]:
+        """The old name of ``views``."""
+        warnings.warn("EventDetectors.looks is called views now. Use views.", FutureWarning, stacklevel=2)
+        return self.views
 
     @classmethod
     def fit(
@@ -121,7 +128,7 @@ class EventDetectors:
             more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
             videos are subtracted.
         topics : int or sequence of int, optional
-            Words are condensed into so many topics for one more look at every video, for each number, and all looks
+            Words are condensed into so many topics for one more view of every video, for each number, and all views
             are added up with weights that predict best the training videos that were left out; 0 is words alone. For
             `WeightedGMIL`, whose decisions are log-odds. None is 25, 50 and 100 where there is a vocabulary, and 0 for
             features from elsewhere and for other estimators.
@@ -133,11 +140,11 @@ class EventDetectors:
         if not stretch >= 0:
             msg = f"stretch must be a number of seconds, 0 or more, got {stretch}."
             raise VideoError(msg)
-        looks = fit_looks(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None))
-        weights = weigh_looks(looks, y)
+        views = fit_views(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None))
+        weights = stack_views(views, y)
         if balanced:
             weights = weights._replace(shifts=weights.shifts + _rarity(y))
-        return cls(list(events), looks, vocabulary, stretch, weights)
+        return cls(list(events), views, vocabulary, stretch, weights)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -146,7 +153,7 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        votes = np.stack([look.decide(bags) for look in self.looks])
+        votes = np.stack([view.decide(bags) for view in self.views])
         return np.asarray(np.einsum("lbe,le->be", votes, self.weights.weights) + self.weights.shifts)
 
     def probabilities(self, bags: Bags) -> Floats:
@@ -158,7 +165,7 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        models = self.looks[0].models
+        models = self.views[0].models
         if isinstance(models[0], WeightedGMIL):  # its decisions are log-odds
             return np.asarray(expit(self.decide(bags)))
         columns = [
@@ -175,7 +182,7 @@ class EventDetectors:
         bags : Bags
             From `gmil.video.read_features`, with the time of every frame.
         """
-        expected = self.looks[0].models[0].n_features_in_
+        expected = self.views[0].models[0].n_features_in_
         if bags.n_features != expected:
             msg = (
                 f"The detectors were trained on {expected} features per frame, but these videos have "
@@ -184,26 +191,19 @@ class EventDetectors:
             raise VideoError(msg)
         decisions, probabilities = self.decide(bags), self.probabilities(bags)
         times = times_of(bags)
-        found = []
-        for i in range(len(bags)):
-            own = times[bags.offsets[i] : bags.offsets[i + 1]]
-            order = np.argsort(own, kind="stable")  # rows of a file may come in any order
-            own = own[order]
-            scores = stretch_scores(self.decide, bags[i][order], own, self.stretch)
-            found.append(
-                [
-                    TimeLine(
-                        event,
-                        float(decisions[i, j]),
-                        float(probabilities[i, j]),
-                        own,
-                        scores[:, j],
-                        segments(scores[:, j], own) if decisions[i, j] > 0 else [],
-                    )
-                    for j, event in enumerate(self.events)
-                ]
-            )
-        return found
+        return [
+            self._time_lines_of(bags[i], times[bags.offsets[i] : bags.offsets[i + 1]], decisions[i], probabilities[i])
+            for i in range(len(bags))
+        ]
+
+    def _time_lines_of(self, frames: Floats, times: Floats, decisions: Floats, shares: Floats) -> list[TimeLine]:
+        order = np.argsort(times, kind="stable")  # rows of a file may come in any order
+        times = times[order]
+        scores = stretch_scores(self.decide, frames[order], times, self.stretch)
+        return [
+            TimeLine(event, float(decision), float(share), times, own, segments(own, times) if decision > 0 else [])
+            for event, decision, share, own in zip(self.events, decisions, shares, scores.T, strict=True)
+        ]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write detectors and vocabulary to one file that cannot run code.
@@ -215,7 +215,7 @@ class EventDetectors:
         parts = {
             "kind": KIND,
             "events": self.events,
-            "looks": [look.as_parts() for look in self.looks],
+            "looks": [view.as_parts() for view in self.views],
             "vocabulary": None if self.vocabulary is None else self.vocabulary.as_parts(),
             "stretch": self.stretch,
             "weights": self.weights._asdict(),
@@ -235,20 +235,20 @@ class EventDetectors:
             words = parts["vocabulary"]
             found = cls(
                 parts["events"],
-                [Look.from_parts(look) for look in parts["looks"]],
+                [View.from_parts(view) for view in parts["looks"]],
                 None if words is None else Vocabulary.from_parts(words),
                 parts["stretch"],
-                LookWeights(**parts["weights"]),
+                StackWeights(**parts["weights"]),
             )
             found._probe()
             return found
 
     def _probe(self) -> None:
-        """Refuse looks that do not fit each other: they could not decide about all events from the same features."""
-        first = self.looks[0]
+        """Refuse views that do not fit each other: they could not decide about all events from the same features."""
+        first = self.views[0]
         n_features = first.models[0].n_features_in_ if first.topics is None else len(first.topics.weights)
         raised = probe_decisions(self.decide, int(n_features), len(self.events))
-        if raised and not any(is_choosy(model) for look in self.looks for model in look.models):
+        if raised and not any(is_choosy(model) for view in self.views for model in view.models):
             msg = f"its detectors cannot decide ({raised})"
             raise model_files.DamageError(msg)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gmil.bags.parquet_files import open_parquet, parquet_writer
 from gmil.errors import FormatError, ModelFileError, VideoError
 from gmil.safety.atomic import replacing
-from gmil.video.batches import for_each_video, named_videos, progress_of
+from gmil.video.batches import Batch, named_videos
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.settings import IndexSettings
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
@@ -94,44 +95,33 @@ def index_videos(
         msg = f"The frames are written to a .parquet file, got {str(output)!r}. Name one."
         raise VideoError(msg)
     named = named_videos(videos)
-    failures: dict[str, str] = {}
+    batch = Batch(n_jobs, progress)
     if vocabulary is None:
         vocabulary = _kept_vocabulary(output, settings or IndexSettings())
     settings = (settings or IndexSettings()) if vocabulary is None else vocabulary.settings
     work = Work(_made_folder(cache_path(output)), settings)
-    each = functools.partial(_each_video, failures=failures, n_jobs=n_jobs, progress=progress)
     learned = vocabulary is None
     if vocabulary is None:
-        drawn = each("Drawing descriptors", work.sample, named)
+        drawn = _some(batch.each("Drawing descriptors", work.sample, named), batch)
         named = {name: named[name] for name in drawn}
         samples = [work.read_sample(named[name], file) for name, file in drawn.items()]
         vocabulary = learn_vocabulary(samples, settings)
         vocabulary.save(vocabulary_path(output))
     count = functools.partial(work.histogram, vocabulary=vocabulary)
-    files = each("Counting words", count, named)
+    files = _some(batch.each("Counting words", count, named), batch)
     about = {"vocabulary": vocabulary.digest, "videos": {name: str(named[name]) for name in files}}
     _join(files, output, about, make=lambda name: count(named[name]))
     vocabulary.save(vocabulary_path(output))
     work.prune(vocabulary)
-    return IndexResult(list(files), failures, vocabulary, learned)
+    return IndexResult(list(files), batch.failures, vocabulary, learned)
 
 
-def _each_video(
-    what: str,
-    function: Callable[[Path], Any],
-    named: Mapping[str, Path],
-    *,
-    failures: dict[str, str],
-    n_jobs: int | None,
-    progress: Callable[[str, int, int], None] | None,
-) -> dict[str, Any]:
-    """Return results by name of the video, and add to the failures; that all fail is an error."""
-    outcome = for_each_video(function, named, n_jobs=n_jobs, progress=progress_of(what, progress))
-    failures |= outcome.failures
-    if not outcome.results:
-        msg = f"None of {len(failures)} videos can be indexed: {next(iter(failures.values()))}"
+def _some(results: dict[str, Any], batch: Batch) -> dict[str, Any]:
+    """Return results of videos; that all have failed is an error."""
+    if not results:
+        msg = f"None of {len(batch.failures)} videos can be indexed: {next(iter(batch.failures.values()))}"
         raise VideoError(msg)
-    return outcome.results
+    return results
 
 
 def _kept_vocabulary(output: str | os.PathLike[str], settings: IndexSettings) -> Vocabulary | None:
@@ -165,22 +155,18 @@ def _join(
     """Write the rows of all videos into one file, some at a time, the rows of a video next to each other."""
     import pyarrow as pa
 
-    with replacing(output) as temporary:
+    with replacing(output) as temporary, contextlib.ExitStack() as stack:
         writer = None
-        try:
-            for name, path in files.items():
-                file = again_if_gone(open_parquet, path, functools.partial(make, name))
-                for batch in file.iter_batches(_ROWS_AT_ONCE):
-                    table = pa.Table.from_batches([batch])
-                    names = pa.array([name] * len(table))
-                    table = table.add_column(0, "video", names.dictionary_encode()).add_column(0, "bag", names)
-                    if writer is None:
-                        schema = table.schema.with_metadata({METADATA_KEY: json.dumps(about).encode()})
-                        writer = parquet_writer(temporary, schema, compression="zstd")
-                    writer.write_table(table.cast(writer.schema))
-        finally:
-            if writer is not None:
-                writer.close()
+        for name, path in files.items():
+            file = again_if_gone(open_parquet, path, functools.partial(make, name))
+            for batch in file.iter_batches(_ROWS_AT_ONCE):
+                names = pa.array([name] * len(batch))
+                table = pa.Table.from_batches([batch])
+                table = table.add_column(0, "video", names.dictionary_encode()).add_column(0, "bag", names)
+                if writer is None:
+                    schema = table.schema.with_metadata({METADATA_KEY: json.dumps(about).encode()})
+                    writer = stack.enter_context(parquet_writer(temporary, schema, compression="zstd"))
+                writer.write_table(table.cast(writer.schema))
 
 
 def index_of(features: str | os.PathLike[str]) -> dict[str, Any] | None:

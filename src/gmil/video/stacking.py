@@ -1,4 +1,4 @@
-"""Several looks at the same videos, at words and at topics of them, and how much each counts for an event."""
+"""Stacking: models of several views of the same videos, their words and topics of them, with a weight for each view."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 
-SAVED_LOOK = Record({"topics": OrNone(SAVED_TOPICS), "models": Items(Fitted("decision_function"), least=1)})
-"""What `Look.as_parts` is."""
+SAVED_VIEW = Record({"topics": OrNone(SAVED_TOPICS), "models": Items(Fitted("decision_function"), least=1)})
+"""What `View.as_parts` is."""
 
 SAVED_WEIGHTS = Record({"weights": Array("looks", "events", at_least=0), "shifts": Array("events")})
-"""What `LookWeights` is."""
+"""What `StackWeights` is."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """One look at videos: what is seen, and the models that judge it.
+class View:
+    """One view of videos: the features of frames, and the models fitted to them.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Look:
     models: list[Any]
 
     def decide(self, bags: Bags) -> Floats:
-        """Return what the models say about videos, (n_bags, n_events).
+        """Return the decisions of the models about videos, (n_bags, n_events).
 
         Parameters
         ----------
@@ -58,21 +58,21 @@ class Look:
         return np.column_stack([np.asarray(model.decision_function(seen)) for model in self.models])
 
     def left_out(self) -> Floats:
-        """Return what the models say about the training videos that they left out, (n_bags, n_events)."""
+        """Return the out-of-fold decisions of the models about the training videos, (n_bags, n_events)."""
         return np.column_stack([model.left_out_decisions_ for model in self.models])
 
     def as_parts(self) -> dict[str, Any]:
-        """Return plain data and models, from which `from_parts` makes the same look."""
+        """Return plain data and models, from which `from_parts` makes the same view."""
         return {"topics": None if self.topics is None else self.topics.as_parts(), "models": self.models}
 
     @classmethod
-    def from_parts(cls, parts: dict[str, Any]) -> Look:
-        """Return the look of `as_parts`."""
+    def from_parts(cls, parts: dict[str, Any]) -> View:
+        """Return the view of `as_parts`."""
         return cls(None if parts["topics"] is None else Topics.from_parts(parts["topics"]), parts["models"])
 
 
 def count_topics(asked: int | Sequence[int] | None, estimator: BaseEstimator, *, words: bool) -> tuple[int, ...]:
-    """Return the numbers of topics, one for every further look: what is asked for, or what fits."""
+    """Return the numbers of topics, one for every further view: what is asked for, or what fits."""
     if asked is None:
         return TOPICS if words and isinstance(estimator, WeightedGMIL) else ()
     counts = (asked,) if isinstance(asked, (int, np.integer)) else tuple(asked)
@@ -86,8 +86,8 @@ def count_topics(asked: int | Sequence[int] | None, estimator: BaseEstimator, *,
     return counts
 
 
-def fit_looks(estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequence[int]) -> list[Look]:
-    """Fit the look at features as they are, and one at so many topics for each number.
+def fit_views(estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequence[int]) -> list[View]:
+    """Fit the view of features as they are, and one of so many topics for each number.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ def fit_looks(estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequenc
     if topics and estimator.get_params()["random_state"] is None:
         # One seed for all: they leave out the same videos.
         estimator = clone(estimator).set_params(random_state=int(np.random.default_rng().integers(2**31)))
-    looks = [Look(None, _fit(estimator, bags, y))]
+    views = [View(None, _fit(estimator, bags, y))]
     for count in sorted({min(count, len(bags)) for count in topics}):
         found = learn_topics(bags, count)
-        looks.append(Look(found, _fit(estimator, found.of(bags), y)))
-    return looks
+        views.append(View(found, _fit(estimator, found.of(bags), y)))
+    return views
 
 
 def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
@@ -113,45 +113,45 @@ def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
     return [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
 
 
-class LookWeights(NamedTuple):
-    """What makes log-odds of those of several looks: a weighted sum and a shift for every event."""
+class StackWeights(NamedTuple):
+    """What makes log-odds of those of several views: weights and an intercept for every event."""
 
-    weights: Floats  # (n_looks, n_events), none negative
+    weights: Floats  # (n_views, n_events), none negative
     shifts: Floats  # (n_events,)
 
     @classmethod
-    def equal(cls, n_looks: int, n_events: int) -> LookWeights:
-        """Return what makes the mean."""
-        return cls(np.full((n_looks, n_events), 1 / n_looks), np.zeros(n_events))
+    def equal(cls, n_views: int, n_events: int) -> StackWeights:
+        """Return the weights that average the views."""
+        return cls(np.full((n_views, n_events), 1 / n_views), np.zeros(n_events))
 
 
-def weigh_looks(looks: Sequence[Look], y: Integers) -> LookWeights:
-    """Return how much every look of `fit_looks` counts for every event; a single one is left as it is.
+def stack_views(views: Sequence[View], y: Integers) -> StackWeights:
+    """Return the weights of the views of `fit_views` for every event; a single view is left as it is.
 
     Parameters
     ----------
-    looks : sequence of Look
+    views : sequence of View
     y : array of shape (n_videos, n_events)
         What they were fitted to.
     """
     n_events = np.shape(y)[1]
-    if len(looks) == 1:
-        return LookWeights.equal(1, n_events)
-    class_weight = looks[0].models[0].class_weight
+    if len(views) == 1:
+        return StackWeights.equal(1, n_events)
+    class_weight = views[0].models[0].class_weight
     weights = [compute_sample_weight(class_weight, column) for column in np.asarray(y).T]
-    return weigh([look.left_out() for look in looks], y, np.column_stack(weights))
+    return stack_weights([view.left_out() for view in views], y, np.column_stack(weights))
 
 
-def weigh(left_out: Sequence[Floats], y: Integers, weights: Floats) -> LookWeights:
-    """Return how much every look counts for every event: what predicts best the videos that were left out.
+def stack_weights(left_out: Sequence[Floats], y: Integers, weights: Floats) -> StackWeights:
+    """Return the weights of views for every event that predict best the out-of-fold decisions.
 
     The likelihood is that of logistic regression, with a normal prior around equal weights, as wide as these: with few
-    videos the looks are averaged, with many the better one has its way, and the sum is as sure as it may be.
+    videos the views are averaged, with many the better one prevails, and the sum is calibrated.
 
     Parameters
     ----------
     left_out : sequence of arrays of shape (n_videos, n_events)
-        For every look the log-odds of the training videos from fits without them; NaN where there are none.
+        For every view the log-odds of the training videos from fits without them; NaN where there are none.
     y : array of shape (n_videos, n_events)
     weights : array of shape (n_videos, n_events)
         How much a video counts.
@@ -159,16 +159,16 @@ def weigh(left_out: Sequence[Floats], y: Integers, weights: Floats) -> LookWeigh
     each = np.stack(left_out)
     known = np.isfinite(each).all(axis=(0, 2))
     found = [
-        _weigh_event(each[:, known, event].T, np.asarray(y)[known, event] > 0, weights[known, event])
+        _weights_of_event(each[:, known, event].T, np.asarray(y)[known, event] > 0, weights[known, event])
         for event in range(each.shape[2])
     ]
-    return LookWeights(np.column_stack([own for own, _ in found]), np.array([shift for _, shift in found]))
+    return StackWeights(np.column_stack([own for own, _ in found]), np.array([shift for _, shift in found]))
 
 
-def _weigh_event(odds: Floats, positive: Booleans, weights: Floats) -> tuple[Floats, float]:
-    """Return the weights of looks, (n_looks,), and the shift for one event; ``odds`` are (n_videos, n_looks)."""
-    n_looks = odds.shape[1]
-    equal = np.full(n_looks, 1 / n_looks)
+def _weights_of_event(odds: Floats, positive: Booleans, weights: Floats) -> tuple[Floats, float]:
+    """Return the weights of views, (n_views,), and the shift for one event; ``odds`` are (n_videos, n_views)."""
+    n_views = odds.shape[1]
+    equal = np.full(n_views, 1 / n_views)
     if not positive.any() or positive.all():
         return equal, 0.0  # nothing to learn from
     signs = np.where(positive, 1.0, -1.0)
@@ -180,6 +180,6 @@ def _weigh_event(odds: Floats, positive: Booleans, weights: Floats) -> tuple[Flo
         slopes = np.append(odds.T @ pull + away / equal, pull.sum())
         return float(away @ away / 2 - weights @ log_expit(margins)), slopes
 
-    bounds = [(0, None)] * n_looks + [(None, None)]
+    bounds = [(0, None)] * n_views + [(None, None)]
     found: Any = minimize(loss, np.append(equal, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
     return found.x[:-1], float(found.x[-1])
