@@ -16,7 +16,7 @@ from gmil import GMIL, GMILCV, Bags, BagValidationError, cross_validate
 from gmil.bags import parts
 from gmil.engine import kmeans, resolve
 from gmil.engine.kmeans import Seeding
-from gmil.engine.weighted_kmeans import weighted_kmeans, weighted_means, weighted_seed
+from gmil.engine.reference import cluster_means, seed
 from gmil.greedy import soft_counts
 from gmil.transform import embedding, space
 
@@ -205,7 +205,7 @@ def test_a_weight_is_a_number_of_copies(backend, container):
     rng = np.random.default_rng(1)
     X, weights = rng.normal(size=(40, 3)), rng.integers(1, 5, size=40)
     how = {"backend": resolve(backend), "generator": rng, "init": X[:4]}
-    found = weighted_kmeans(container(X), weights.astype(float), 4, **how)
+    found = kmeans(container(X), 4, weights=weights.astype(float), **how)
     copied = kmeans(np.repeat(X, weights, axis=0), 4, **how)
     assert_allclose(found.centers, copied.centers, atol=1e-12)
     assert_array_equal(np.repeat(found.labels, weights), copied.labels)
@@ -214,26 +214,26 @@ def test_a_weight_is_a_number_of_copies(backend, container):
 
 def test_equal_weights_give_the_clusters_of_plain_k_means():
     X = np.random.default_rng(2).normal(size=(90, 2))
-    for seed in range(5):
-        one, other = (np.random.default_rng(seed) for _ in range(2))
+    for state in range(5):
+        one, other = (np.random.default_rng(state) for _ in range(2))
         plain = kmeans(X, 6, backend=resolve("numpy"), generator=one, n_init=3, seeding=Seeding("all"))
-        found = weighted_kmeans(X, np.full(90, 0.25), 6, backend=resolve("numpy"), generator=other, n_init=3)
+        found = kmeans(X, 6, weights=np.full(90, 0.25), backend=resolve("numpy"), generator=other, n_init=3)
         assert_allclose(found.centers, plain.centers, atol=1e-12)
 
 
 def test_weighted_seeding_draws_in_proportion_to_weight_and_distance():
     X = np.array([[0.0], [1.0], [3.0]])
     weights = np.array([1.0, 2.0, 1.0])
-    firsts = [weighted_seed(X, weights, 1, np.array([[u]]))[0] for u in (0.0, 0.3, 0.7, 0.8)]
+    firsts = [seed(X, 1, np.array([[u]]), weights)[0] for u in (0.0, 0.3, 0.7, 0.8)]
     assert firsts == [0, 1, 1, 2]
     # From 0, row 1 has the chance 2 * 1 and row 2 the chance 1 * 9, of eleven.
-    seconds = [weighted_seed(X, weights, 2, np.array([[0.0], [u]]))[1] for u in (1.9 / 11, 2.1 / 11)]
+    seconds = [seed(X, 2, np.array([[0.0], [u]]), weights)[1] for u in (1.9 / 11, 2.1 / 11)]
     assert seconds == [1, 2]
 
 
 def test_weighted_means_and_clusters_without_instances():
     X = np.array([[0.0], [4.0], [9.0]])
-    means = weighted_means(X, np.array([3.0, 1.0, 1.0]), np.array([0, 0, 1]), np.array([[7.0], [7.0], [7.0]]))
+    means = cluster_means(X, np.array([0, 0, 1]), np.array([[7.0], [7.0], [7.0]]), np.array([3.0, 1.0, 1.0]))
     assert means.ravel().tolist() == [1.0, 9.0, 7.0]
 
 

@@ -76,6 +76,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(sys.platform == "win32", reason="flags of GCC and Clang")
 @pytest.mark.parametrize("flag", ["-DGMIL_AVX2_INTRINSICS", "-DGMIL_PLAIN_VECTORS"])
 def test_the_vectors_of_another_compiler_give_the_same_numbers(tmp_path, flag):

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 
 from gmil.engine import available_backends, gram_kmeans, gram_matrix, kmeans, kmeans_subsets, resolve
 from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, n_seeding_rows
-from gmil.engine.weighted_kmeans import weighted_seed
+from gmil.engine.reference import seed
 
 PLAIN = SEEDINGS["plain-k-means++"]
 
@@ -157,7 +157,7 @@ def test_plain_starts_from_a_gram_matrix_have_the_chances_of_the_definition(back
 def test_plain_starts_of_weighted_rows_have_the_chances_of_the_definition():
     weights = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 0.25])
     uniforms = [np.random.default_rng(seed).random((3, 1)) for seed in range(3000)]
-    chosen = [weighted_seed(SIX_ROWS, weights, 3, own) for own in uniforms]
+    chosen = [seed(SIX_ROWS, 3, own, weights) for own in uniforms]
     assert_drawn_as(chosen, chance_of_starts(SIX_ROWS, weights))
 
 

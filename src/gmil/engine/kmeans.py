@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gmil.engine.backends import resolve
-from gmil.engine.reference import TIE, Clusters, GramClusters, dense_rows
+from gmil.engine.reference import TIE, Clusters, GramClusters, dense_rows, lloyd, seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,6 +84,7 @@ def kmeans(
     n_init: int = 1,
     max_iter: int = 300,
     seeding: Seeding = SEEDINGS["k-means++"],
+    weights: Floats | None = None,
 ) -> KMeansResult:
     """Cluster the rows of ``X``: k-means++, then Lloyd; the best of ``n_init`` restarts by inertia.
 
@@ -100,11 +101,21 @@ def kmeans(
     n_init, max_iter : int
     seeding : Seeding
         Greedy or not, and among how many rows, drawn without replacement (`n_seeding_rows`), starts are chosen.
+    weights : (n_instances,), optional
+        Above zero: a row of weight 2 counts as two rows of weight 1. Then only the assignment runs on the backend, and
+        seeding looks at all rows, because few of them may carry most of the weight.
     """
+
+    def run(start: Floats) -> KMeansResult:
+        if weights is None:
+            return backend.lloyd(X, start, max_iter)
+        return lloyd(X, start, max_iter, weights, backend.assign)
+
     if init is not None:
-        return backend.lloyd(X, init.astype(X.dtype), max_iter)
+        return run(init.astype(X.dtype))
+    seeding = seeding if weights is None else seeding._replace(rows="all")
     draws = [Draws.make(X.shape[0], n_clusters, generator, seeding) for _ in range(n_init)]
-    runs = (backend.lloyd(X, _start(X, n_clusters, draw, backend), max_iter) for draw in draws)
+    runs = (run(_start(X, n_clusters, draw, backend, weights)) for draw in draws)
     return functools.reduce(lambda best, run: run if is_better(run.inertia, best.inertia, X.dtype) else best, runs)
 
 
@@ -137,19 +148,11 @@ def kmeans_subsets(
     """
     one_thread = resolve(backend.name, n_jobs=1)
 
-    def cluster(rows: Booleans, generator: np.random.Generator) -> KMeansResult:
-        return kmeans(
-            X[rows],
-            n_clusters,
-            backend=one_thread,
-            generator=generator,
-            n_init=n_init,
-            max_iter=max_iter,
-            seeding=seeding,
-        )
-
+    cluster = functools.partial(
+        kmeans, n_clusters=n_clusters, backend=one_thread, n_init=n_init, max_iter=max_iter, seeding=seeding
+    )
     with ThreadPoolExecutor(backend.n_threads) as pool:
-        return list(pool.map(cluster, members, generators))
+        return list(pool.map(lambda rows, generator: cluster(X[rows], generator=generator), members, generators))
 
 
 def gram_matrix(X: Instances, *, backend: Backend) -> Floats:
@@ -223,7 +226,9 @@ class Draws(NamedTuple):
         return cls(rows, generator.random((n_clusters, seeding.n_trials(n_clusters))))
 
 
-def _start(X: Instances, n_clusters: int, draws: Draws, backend: Backend) -> Floats:
+def _start(X: Instances, n_clusters: int, draws: Draws, backend: Backend, weights: Floats | None) -> Floats:
+    if weights is not None:
+        return dense_rows(X, seed(X, n_clusters, draws.uniforms, weights))
     among = X if draws.rows is None else X[draws.rows]
     return dense_rows(among, backend.seed(among, n_clusters, draws.uniforms))
 

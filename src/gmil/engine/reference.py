@@ -129,34 +129,45 @@ def assign_sums(X: Instances, centers: Floats) -> tuple[Integers, Floats, Floats
     return labels, nearest, *cluster_sums(X, labels, len(centers))
 
 
-def seed(X: Instances, n_clusters: int, uniforms: Floats) -> Integers:
+def seed(X: Instances, n_clusters: int, uniforms: Floats, weights: Floats | None = None) -> Integers:
     """Choose the rows that start k-means by greedy k-means++; with one trial it is the plain one.
 
     ``uniforms (n_clusters, n_trials)`` are draws from [0, 1), so that every backend chooses the same rows:
     the first picks the first row, each later line picks candidates in proportion to their squared distance
     to the rows chosen so far, and the candidate that leaves the least total distance is kept. Two candidates that
     are each other's neighbours leave exactly the same total: totals that rounding cannot tell apart are equal, and
-    the first of equals is kept.
+    the first of equals is kept. Chances and totals are in proportion to ``weights (n_instances,)``, if any.
     """
-    return _greedy_choice(X.shape[0], n_clusters, uniforms, lambda rows: _sq_distances_to_rows(X, rows))
+    return _greedy_choice(X.shape[0], n_clusters, uniforms, lambda rows: _sq_distances_to_rows(X, rows), weights)
 
 
 def _greedy_choice(
-    n_instances: int, n_clusters: int, uniforms: Floats, to_rows: Callable[[Integers], Floats]
+    n_instances: int,
+    n_clusters: int,
+    uniforms: Floats,
+    to_rows: Callable[[Integers], Floats],
+    weights: Floats | None = None,
 ) -> Integers:
     chosen = np.empty(n_clusters, dtype=np.int64)
-    chosen[0] = min(int(uniforms[0, 0] * n_instances), n_instances - 1)
+    if weights is None:
+        chosen[0] = min(int(uniforms[0, 0] * n_instances), n_instances - 1)
+    else:
+        chosen[0] = _draw(weights, uniforms[0, 0])
     nearest = to_rows(chosen[:1])[:, 0]
     tie = TIE[nearest.dtype.name]
     for k in range(1, n_clusters):
-        cumulative = np.cumsum(nearest, dtype=np.float64)
-        candidates = np.searchsorted(cumulative, uniforms[k] * cumulative[-1], side="right")
-        candidates = np.minimum(candidates, n_instances - 1)
+        candidates = _draw(nearest if weights is None else weights * nearest, uniforms[k])
         squares = np.minimum(to_rows(candidates), nearest[:, None])
-        totals = squares.sum(axis=0, dtype=np.float64)
+        totals = squares.sum(axis=0, dtype=np.float64) if weights is None else weights @ squares.astype(np.float64)
         best = int((totals <= totals.min() * (1 + tie)).argmax())
         chosen[k], nearest = candidates[best], squares[:, best]
     return chosen
+
+
+def _draw(chances: Floats, uniforms: Any) -> Any:
+    cumulative = np.cumsum(chances, dtype=np.float64)
+    found = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+    return np.minimum(found, len(chances) - 1)
 
 
 def _sq_distances_to_rows(X: Instances, rows: Integers) -> Floats:
@@ -171,30 +182,38 @@ def dense_rows(X: Instances, rows: Integers) -> Floats:
     return picked.toarray() if sp.issparse(picked) else picked
 
 
-def lloyd(X: Instances, centers: Floats, max_iter: int) -> Clusters:
+def lloyd(
+    X: Instances,
+    centers: Floats,
+    max_iter: int,
+    weights: Floats | None = None,
+    find_nearest: Callable[[Instances, Floats], tuple[Integers, Floats]] = assign,
+) -> Clusters:
     """Run Lloyd's iterations from ``centers`` until no label changes, or ``max_iter`` times.
 
-    Dense data and centres are moved to the mean of the data: distances stay, and both round less.
+    Dense data and centres are moved to the mean of the data: distances stay, and both round less. With ``weights
+    (n_instances,)`` means and inertia are weighted; ``find_nearest`` is the `assign` of any backend.
     """
     if sp.issparse(X):
-        return _iterate(X, centers.astype(X.dtype), max_iter)
-    shift = X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-    found = _iterate(X - shift, (centers - shift).astype(X.dtype), max_iter)
+        return _iterate(X, centers.astype(X.dtype), max_iter, weights, find_nearest)
+    shift = X.mean(axis=0, dtype=np.float64) if weights is None else np.average(X, axis=0, weights=weights)
+    shift = shift.astype(X.dtype)
+    found = _iterate(X - shift, (centers - shift).astype(X.dtype), max_iter, weights, find_nearest)
     return found._replace(centers=found.centers + shift)
 
 
-def _iterate(X: Instances, centers: Floats, max_iter: int) -> Clusters:
-    n_clusters = len(centers)
-    labels, nearest = assign(X, centers)
+def _iterate(X: Instances, centers: Floats, max_iter: int, weights: Floats | None, find_nearest: Any) -> Clusters:
+    labels, nearest = find_nearest(X, centers)
     n_iter = 0
     while n_iter < max_iter:
         n_iter += 1
-        filled = fill_empty_clusters(labels, nearest, n_clusters)
-        centers = cluster_means(X, filled, centers)
-        labels, nearest = assign(X, centers)
+        filled = fill_empty_clusters(labels, nearest, len(centers))
+        centers = cluster_means(X, filled, centers, weights)
+        labels, nearest = find_nearest(X, centers)
         if np.array_equal(labels, filled):
             break
-    return Clusters(centers, labels, float(nearest.sum(dtype=np.float64)), n_iter)
+    inertia = nearest.sum(dtype=np.float64) if weights is None else weights @ nearest.astype(np.float64, copy=False)
+    return Clusters(centers, labels, float(inertia), n_iter)
 
 
 def fill_empty_clusters(labels: Integers, nearest: Floats, n_clusters: int) -> Integers:
@@ -220,19 +239,22 @@ def fill_empty_clusters(labels: Integers, nearest: Floats, n_clusters: int) -> I
     return labels
 
 
-def cluster_means(X: Instances, labels: Integers, centers: Floats) -> Floats:
+def cluster_means(X: Instances, labels: Integers, centers: Floats, weights: Floats | None = None) -> Floats:
     """Return the mean of every cluster; a cluster without instances keeps its centre."""
-    sums, counts = cluster_sums(X, labels, len(centers))
-    means = sums / np.maximum(counts, 1)[:, None]
+    sums, counts = cluster_sums(X, labels, len(centers), weights)
+    means = sums / np.where(counts > 0, counts, 1)[:, None]
     return np.where(counts[:, None] > 0, means, centers).astype(centers.dtype, copy=False)
 
 
-def cluster_sums(X: Instances, labels: Integers, n_clusters: int) -> tuple[Floats, Integers]:
-    """Return the sum of the instances of every cluster, in double precision, and their number."""
+def cluster_sums(
+    X: Instances, labels: Integers, n_clusters: int, weights: Floats | None = None
+) -> tuple[Floats, Integers]:
+    """Return the sum of the instances of every cluster, in double precision, and their number or total weight."""
     n_instances = len(labels)
-    member = sp.csr_array((np.ones(n_instances), (labels, np.arange(n_instances))), shape=(n_clusters, n_instances))
+    shares = np.ones(n_instances) if weights is None else weights.astype(np.float64)
+    member = sp.csr_array((shares, (labels, np.arange(n_instances))), shape=(n_clusters, n_instances))
     sums: Any = member @ X
-    counts = np.bincount(labels, minlength=n_clusters)
+    counts: Any = np.bincount(labels, weights=weights, minlength=n_clusters)
     return (sums.toarray() if sp.issparse(sums) else np.asarray(sums)), counts
 
 

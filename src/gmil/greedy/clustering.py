@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.engine import kmeans
-from gmil.engine.kmeans import SEEDINGS, Seeding
-from gmil.engine.weighted_kmeans import weighted_kmeans
+from gmil.engine.kmeans import SEEDINGS, Seeding, kmeans
 from gmil.greedy import codebook
 from gmil.greedy.settings import n_clustered
 from gmil.sampling import sample_rows
@@ -158,10 +156,9 @@ class _Clusterer(NamedTuple):
             "n_init": self.n_init,
             "max_iter": self.max_iter,
             "seeding": self.seeding,
+            "weights": self.weights,
         }
-        if self.weights is None:
-            return kmeans(points, self.n_clusters, **how)
-        return weighted_kmeans(points, self.weights, self.n_clusters, **how)
+        return kmeans(points, self.n_clusters, **how)
 
 
 def _spectral_centers(landmarks: Floats, init: Floats | None, cluster: _Clusterer, *, medoids: bool) -> Embedded:
