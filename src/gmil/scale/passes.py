@@ -61,11 +61,30 @@ def part_edges(n_rows: int, bytes_of_a_row: int) -> Integers:
 
 
 @dataclass(frozen=True)
-class ArraySource:
-    """A matrix that is mapped into memory."""
+class MatrixSource:
+    """All rows in one matrix, cut into parts of equal size."""
 
     X: Any
     edges: Integers
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.X.shape[1])
+
+    def read(self, part: int, rows: int) -> Iterator[Floats]:
+        """See `Source.read`."""
+        stop = int(self.edges[part + 1])
+        for start in range(int(self.edges[part]), stop, rows):
+            yield self.as_array(self.X[start : min(start + rows, stop)])
+
+    def as_array(self, rows: Any) -> Floats:
+        """Return some rows of the matrix as an array of the host."""
+        raise NotImplementedError
+
+
+class ArraySource(MatrixSource):
+    """A matrix that is mapped into memory."""
 
     @classmethod
     def of(cls, X: Any) -> ArraySource:
@@ -76,20 +95,13 @@ class ArraySource:
         return cls(X, part_edges(X.shape[0], X.shape[1] * X.dtype.itemsize))
 
     @property
-    def n_features(self) -> int:
-        """The number of columns."""
-        return int(self.X.shape[1])
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """The type that pieces have."""
         return float_type(self.X.dtype)
 
-    def read(self, part: int, rows: int) -> Iterator[Floats]:
-        """See `Source.read`."""
-        stop = int(self.edges[part + 1])
-        for start in range(int(self.edges[part]), stop, rows):
-            yield np.ascontiguousarray(self.X[start : min(start + rows, stop)], dtype=self.dtype)
+    def as_array(self, rows: Any) -> Floats:
+        """See `MatrixSource.as_array`."""
+        return np.ascontiguousarray(rows, dtype=self.dtype)
 
     def place(self, part: int) -> str:
         """See `Source.place`."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags.finite import largest_value
 from gmil.errors import BagValidationError
-from gmil.scale.passes import part_edges
+from gmil.scale.passes import MatrixSource, part_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
 
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Floats
 
 
 def is_tensor(X: Any) -> bool:
@@ -24,12 +21,8 @@ def is_tensor(X: Any) -> bool:
     return torch is not None and isinstance(X, torch.Tensor)
 
 
-@dataclass(frozen=True)
-class TensorSource:
+class TensorSource(MatrixSource):
     """A matrix of PyTorch; who cannot work on its device reads it in blocks."""
-
-    X: Any
-    edges: Integers
 
     @classmethod
     def of(cls, X: Any) -> TensorSource:
@@ -41,11 +34,6 @@ class TensorSource:
             )
             raise BagValidationError(msg)
         return cls(X.detach().contiguous(), part_edges(X.shape[0], X.shape[1] * X.element_size()))
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns."""
-        return int(self.X.shape[1])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -62,11 +50,10 @@ class TensorSource:
         limit = largest_value(self.n_features, self.dtype)
         return bool((low >= -limit) & (high <= limit))  # NaN is neither
 
-    def read(self, part: int, rows: int) -> Iterator[Floats]:
-        """See `gmil.scale.passes.Source`."""
-        stop = int(self.edges[part + 1])
-        for start in range(int(self.edges[part]), stop, rows):
-            yield self.X[start : min(start + rows, stop)].cpu().numpy()
+    def as_array(self, rows: Any) -> Floats:
+        """See `MatrixSource.as_array`."""
+        found: Floats = rows.cpu().numpy()
+        return found
 
     def place(self, part: int) -> str:
         """See `gmil.scale.passes.Source`."""
