@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import gmil
 from gmil import Bags
-from gmil.cli.inputs import read_data
+from gmil.cli.inputs import Reader
 from gmil.errors import BagValidationError
 
 NAMES = ["f", "g", "x", "y", "Class", "target", "label", "Label", "note", "Unnamed: 0", "bag_id", "molecule_name"]
@@ -72,7 +72,10 @@ def doors(columns, folder, named):
     yield "scan", lambda: _loaded(*gmil.scan(path, **named))
     if "info" not in named:
         for stream in (False, True):
-            yield f"command, stream={stream}", lambda stream=stream: _of(read_data(str(path), **command, stream=stream))
+            yield (
+                f"command, stream={stream}",
+                lambda stream=stream: _of(Reader(**command, stream=stream).read(str(path), in_memory=not stream)),
+            )
 
 
 def _loaded(lazy, y):
@@ -138,7 +141,7 @@ def test_a_second_label_is_no_feature_and_this_is_said(tmp_path):
 def test_the_command_says_what_is_left_out_in_one_sentence(tmp_path, capsys):
     columns = {"bag": [1, 1, 2], "label": [1, 1, 0], "target": [3, 3, 4], "f": [1.0, 2.0, 3.0]}
     pq.write_table(pa.table(columns), tmp_path / "two.parquet")
-    read_data(str(tmp_path / "two.parquet"), None, None, None)
+    Reader().read(str(tmp_path / "two.parquet"))
     said = capsys.readouterr().err
     assert said.startswith("A column of labels is no feature: 'target' is left out.")
     assert said.endswith("name it with --label. If it is a feature, name it in --features.\n")

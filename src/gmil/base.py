@@ -278,9 +278,10 @@ class TwoClassMixin:
         if len(self.classes_) > 2:
             msg = (
                 f"Only binary classification is supported. The type of the target is multiclass: y has "
-                f"{len(self.classes_)} classes. Wrap {type(self).__name__} in OneVsRestClassifier."
+                f"{len(self.classes_)} classes."
             )
-            raise BagValidationError(msg)
+            fix = f"Wrap {type(self).__name__} in OneVsRestClassifier."
+            raise BagValidationError(msg, parameter="y", fix=fix)
         return bags, self._is_positive(labels)
 
     def __sklearn_tags__(self) -> Any:

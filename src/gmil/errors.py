@@ -1,15 +1,77 @@
 """Every error that gmil raises on purpose.
 
-Messages follow one shape: what, the rule, what was got, which bag, the fix.
+Messages follow one shape: what, the rule, what was got, which bag, the fix. An error carries the parameter that it is
+about, so that a command can name its own option in place of it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_IN_PYTHON = {"features": "features=[...].", "in_memory": "read it into memory with gmil.read."}
+"""How a fix ends in Python, where that is not ``name=...``."""
 
 
-class GmilError(Exception):
+class _Message:
+    """A text about a parameter.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong. Without a fix, the parameter (and its value) is put before it.
+    parameter : str, optional
+        The argument that this is about.
+    value : object, optional
+        What was passed, where that is to be shown.
+    fix : str
+        What helps. Names of parameters in braces become ``name=...`` at the end of a sentence.
+
+    Examples
+    --------
+    >>> error = BagValidationError("must be at least 2, got 1.", parameter="cv")
+    >>> print(error)
+    cv must be at least 2, got 1.
+    >>> error.told({"cv": "--folds"})
+    '--folds must be at least 2, got 1.'
+    >>> print(BagValidationError("There is no bag column.", parameter="bag", fix="Name it with {bag}"))
+    There is no bag column. Name it with bag=...
+    """
+
+    def __init__(self, *args: Any, parameter: str | None = None, value: Any = None, fix: str = "") -> None:
+        super().__init__(*args)
+        self.parameter, self.value, self.fix = parameter, value, fix
+
+    def __str__(self) -> str:
+        return self.told({})
+
+    def told(self, options: Mapping[str, str]) -> str:
+        """Return the text with options of a command, where it has them, in place of parameters."""
+        message = super().__str__()
+        if self.fix:
+            return f"{message} {self.fix.format_map(_Named(options))}"
+        if self.parameter is None:
+            return message
+        name, equals = options.get(self.parameter, self.parameter), " " if self.parameter in options else "="
+        return f"{name} {message}" if self.value is None else f"{name}{equals}{self.value} {message}"
+
+
+class _Named(dict[str, str]):
+    """Options by parameter, as the last word of a sentence."""
+
+    def __getitem__(self, parameter: str) -> str:
+        option = self.get(parameter)
+        return _IN_PYTHON.get(parameter, f"{parameter}=...") if option is None else f"{option}."
+
+
+class GmilError(_Message, Exception):
     """Base of all errors raised by gmil."""
+
+
+class ColumnWarning(_Message, UserWarning):
+    """A column of a table that is not used as its name or its place would suggest."""
 
 
 class BagValidationError(GmilError, ValueError):

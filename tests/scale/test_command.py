@@ -63,10 +63,10 @@ def test_fit_and_predict(folder, file, tmp_path):
 
 
 def test_large_files_are_read_in_blocks(file, monkeypatch):
-    assert not isinstance(inputs.read_data(str(file), None, None, None).bags, LazyBags)
+    assert not isinstance(inputs.Reader().read(str(file)).bags, LazyBags)
     monkeypatch.setattr(inputs, "_SMALLEST_LARGE_FILE", 1)
     monkeypatch.setattr(inputs, "LARGE", 100)
-    assert isinstance(inputs.read_data(str(file), None, None, None).bags, LazyBags)
+    assert isinstance(inputs.Reader().read(str(file)).bags, LazyBags)
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(file, monkeypatch):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.bags import parquet_files, tables
-from gmil.bags.roles import named_features, roles_of
+from gmil.bags.roles import Named, named_features, roles_of
 from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
 from gmil.safety.guard import parsing, refuse_impossible_size
 
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         if first is None:
             return cls(array, None)
         schema = parquet_files.read_schema(first)
-        return cls(array, roles_of(schema, features=features, needs_bag=False, keeps_labels=False).features)
+        return cls(array, roles_of(schema, Named(features=features), needs_bag=False, keeps_labels=False).features)
 
 
 def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:

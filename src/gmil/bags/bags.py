@@ -12,7 +12,7 @@ from gmil.bags import bag_files, parquet_files, tables
 from gmil.bags import display as bag_display
 from gmil.bags import joining as bag_joining
 from gmil.bags import parts as bag_parts
-from gmil.bags.roles import roles_of, rows_of
+from gmil.bags.roles import Named, roles_of, rows_of
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Bags:
         if ids.ndim == 1 and len(ids) != instances.shape[0]:
             msg = f"ids has {len(ids)} entries, but X has {instances.shape[0]} rows. Give one bag id per instance."
             raise BagValidationError(msg)
-        order, offsets, bag_ids = tables.group_rows(ids)
+        order, offsets, bag_ids = bag_parts.group_rows(ids)
         info = None if instance_info is None else bag_parts.checked_info(instance_info, instances.shape[0])
         if order is not None:
             instances = instances[order]
@@ -175,34 +175,22 @@ class Bags:
             Columns that are none of these.
         """
         table = tables.to_arrow(frame)
-        roles = roles_of(
-            table.schema, bag=bag, label=label, features=features, info=info, drop=drop, keeps_labels=False
-        )
-        rows = rows_of(table, roles)
+        named = Named(bag, label, features, info, drop)
+        rows = rows_of(table, roles_of(table.schema, named, keeps_labels=False))
         return cls.from_ids(rows.matrix, rows.ids, feature_names=rows.feature_names, instance_info=rows.info)
 
     @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        bag: str | None = None,
-        label: str | None = None,
-        features: str | Sequence[str] | None = None,
-        info: str | Sequence[str] = (),
-        drop: str | Sequence[str] = (),
-    ) -> Bags:
+    def from_parquet(cls, path: str | os.PathLike[str], **columns: Any) -> Bags:
         """Build from a Parquet file.
 
         Parameters
         ----------
         path : path
             A file or a folder of files.
-        bag, label, features, info, drop
-            As in `from_frame`.
+        **columns
+            ``bag``, ``label``, ``features``, ``info`` and ``drop``, as in `from_frame`.
         """
-        table = parquet_files.read_parquet(path)
-        return cls.from_frame(table, bag=bag, label=label, features=features, info=info, drop=drop)
+        return cls.from_frame(parquet_files.read_parquet(path), **columns)
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], *, features: str | Sequence[str] | None = None) -> Bags:

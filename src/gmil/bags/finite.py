@@ -32,10 +32,10 @@ def refuse_non_finite(bags: Bags, numbers: Integers | None = None, *, allow_larg
         value, place = first_non_finite(bags, numbers)
         msg = (
             f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {place} ({int((~finite).sum())} such values in "
-            "all). Every value must be a finite number. Fill or drop them, for example with "
-            "gmil.PerInstance(SimpleImputer())."
+            "all). Every value must be a finite number."
         )
-        raise BagValidationError(msg)
+        fix = "Fill or drop them, for example with gmil.PerInstance(SimpleImputer())."
+        raise BagValidationError(msg, parameter="X", fix=fix)
     if not allow_large:
         _refuse_large(bags, numbers)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags import tables
-from gmil.errors import FileAccessError, FormatError, GmilError, MissingFileError
-from gmil.safety.guard import first_line, refuse_false_size, refuse_impossible_size, refuse_pipe
+from gmil.errors import FormatError, GmilError
+from gmil.safety.guard import first_line, opening, refuse_false_size, refuse_impossible_size
 
 if TYPE_CHECKING:
     import os
@@ -141,17 +141,11 @@ def reading_parquet(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what Arrow says about a damaged file into one clear error that names it; a pipe is not opened."""
     import pyarrow as pa
 
-    refuse_pipe(Path(path))
     try:
-        yield
+        with opening(Path(path)):
+            yield
     except GmilError:
         raise
-    except FileNotFoundError as error:
-        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
-        raise MissingFileError(msg) from error
-    except PermissionError as error:
-        msg = f"{path} cannot be opened: {error.strerror or first_line(error)}."
-        raise FileAccessError(msg) from error
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         msg = f"{path} cannot be read as Parquet: {first_line(error)}. Write the file again."
         raise FormatError(msg) from error

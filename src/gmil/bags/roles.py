@@ -9,7 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gmil.bags import tables
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, ColumnWarning, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -17,10 +17,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gmil.engine.arrays import Floats
-
 BAG_NAMES = ("bag", "bag_id", "bag_ids", "bagid", "bag_name", "bag_index", "molecule_name")
 LABEL_NAMES = ("label", "labels", "bag_label", "y", "class", "target")
+
+
+class Named(NamedTuple):
+    """The columns (arrays, variables, attributes) that a user has named; others are found by name and type."""
+
+    bag: str | None = None
+    label: str | None = None
+    features: str | Sequence[str] | None = None
+    info: str | Sequence[str] = ()
+    drop: str | Sequence[str] = ()
+
+    def all_of(self, role: str) -> list[str]:
+        """Return the names given for a role; one name alone is a list of one."""
+        given = getattr(self, role)
+        return [given] if isinstance(given, str) else list(given or ())
 
 
 class Roles(NamedTuple):
@@ -38,56 +51,43 @@ class Roles(NamedTuple):
         return (self.features,) if isinstance(self.features, str) else self.features
 
 
-def roles_of(
-    schema: pa.Schema,
-    *,
-    bag: str | None = None,
-    label: str | None = None,
-    features: str | Sequence[str] | None = None,
-    info: str | Sequence[str] = (),
-    drop: str | Sequence[str] = (),
-    keeps_labels: bool = True,
-    needs_bag: bool = True,
-) -> Roles:
+class Rows(NamedTuple):
+    """The rows of a table, one an instance, in plain parts."""
+
+    matrix: Any
+    ids: NDArray[Any]
+    labels: NDArray[Any] | None = None
+    feature_names: Any = None
+    info: pa.Table | None = None
+    bag_names: NDArray[Any] | None = None
+    """The id of the bag of every row, where ``ids`` only number the bags."""
+    is_numbered: bool = False
+    """Whether ids 0, 1, ... are the places of bags, and not their names."""
+
+
+def roles_of(schema: pa.Schema, named: Named, *, keeps_labels: bool = True, needs_bag: bool = True) -> Roles:
     """Return the roles of columns: those named, and for others those that their names and types suggest.
 
     ``keeps_labels`` says whether the caller returns labels; one that does not warns about a label left out.
     ``needs_bag`` is False for a table that is one bag.
     """
-    info, drop = _as_names(info), _as_names(drop)
-    for role, given in (("info", info), ("drop", drop)):
-        for name in given:
+    for role in ("info", "drop"):
+        for name in named.all_of(role):
             choose(schema.names, name, (), role)
-    bag_name, label_name = choose_roles(schema.names, bag, label, features, [*info, *drop], needs_bag=needs_bag)
-    _refuse_nested(schema, bag_name, "bag")
-    _refuse_nested(schema, label_name, "label")
-    reserved = {bag_name, label_name, *info, *drop}
-    if features is not None:
-        chosen = named_features(schema, features)
+    bag, label = choose_roles(schema.names, named, needs_bag=needs_bag)
+    for role, column in (("bag", bag), ("label", label)):
+        if column is not None and tables.is_nested(schema.field(column).type):
+            msg = f"The {role} column {column!r} must hold one number or text a row, got {schema.field(column).type}."
+            raise BagValidationError(msg, parameter=role, fix=f"Name another with {{{role}}}")
+    reserved = {bag, label, *named.all_of("info"), *named.all_of("drop")}
+    if named.features is not None:
+        chosen = named_features(schema, named.features)
     else:
         chosen = _default_features(schema, reserved)
-        silent = label_name if label is None and not keeps_labels else None
+        silent = label if named.label is None and not keeps_labels else None
         _warn_about_labels(schema, chosen, reserved - {silent})
-    return Roles(bag_name, label_name, chosen, _carried(schema, chosen, {bag_name, label_name, *drop}, info))
-
-
-def _refuse_nested(schema: pa.Schema, name: str | None, role: str) -> None:
-    if name is not None and tables.is_nested(schema.field(name).type):
-        msg = (
-            f"The {role} column {name!r} must hold one number or text a row, got {schema.field(name).type}. "
-            f"Name another with {role}=..."
-        )
-        raise BagValidationError(msg)
-
-
-class Rows(NamedTuple):
-    """The rows of a table, one an instance, in plain parts."""
-
-    matrix: Floats
-    ids: NDArray[Any]
-    labels: NDArray[Any] | None
-    feature_names: list[str] | None
-    info: pa.Table | None
+    carried = _carried(schema, chosen, {bag, label, *named.all_of("drop")}, named.all_of("info"))
+    return Roles(bag, label, chosen, carried)
 
 
 def rows_of(table: pa.Table, roles: Roles) -> Rows:
@@ -101,23 +101,14 @@ def rows_of(table: pa.Table, roles: Roles) -> Rows:
     )
 
 
-def choose_roles(
-    names: Sequence[str],
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    others: Sequence[str],
-    *,
-    needs_bag: bool = True,
-) -> tuple[str | None, str | None]:
+def choose_roles(names: Sequence[str], named: Named, *, needs_bag: bool = True) -> tuple[str | None, str | None]:
     """Return the names of the bag column and of the label column, None where there is none."""
     tables.refuse_equal_names(names)
-    named = {*others, *_as_names(features or ())}
-    taken = named | ({label} if label is not None else set())
-    bag_name = choose(names, bag, BAG_NAMES, "bag", taken=taken)
+    others = {name for role in ("features", "info", "drop") for name in named.all_of(role)}
+    bag = choose(names, named.bag, BAG_NAMES, "bag", taken={*others, named.label or ""})
     if needs_bag:
-        bag_name = require(bag_name, names, "bag")
-    return bag_name, choose(names, label, LABEL_NAMES, "label", taken=named | {bag_name or ""})
+        bag = require(bag, names, "bag")
+    return bag, choose(names, named.label, LABEL_NAMES, "label", taken={*others, bag or ""})
 
 
 def choose(
@@ -135,7 +126,8 @@ def choose(
     """
     if given is not None:
         if given not in names:
-            raise BagValidationError(_unknown(names, given, role, noun))
+            msg = f"The {role} {noun} {given!r} is not there; {_those_there(names, noun)}."
+            raise BagValidationError(msg, parameter=role, fix=f"Name another with {{{role}}}")
         return given
     free = [name for name in names if name not in taken]
     if known[0] in free:
@@ -144,24 +136,17 @@ def choose(
     if noun == "column":
         found = [name for name in found if not is_coordinate(name, names)]
     if len(found) > 1:
-        msg = (
-            f"The {role} {noun} is ambiguous: {' and '.join(map(repr, found))} could each be it. "
-            f"Name it with {role}=..."
-        )
-        raise BagValidationError(msg)
+        msg = f"The {role} {noun} is ambiguous: {' and '.join(map(repr, found))} could each be it."
+        raise BagValidationError(msg, parameter=role, fix=f"Name it with {{{role}}}")
     return found[0] if found else None
 
 
 def require(chosen: str | None, names: Sequence[str], role: str, noun: str = "column") -> str:
     """Return a name that was found; one that was not is an error that lists the names there are."""
     if chosen is None:
-        msg = f"No {role} {noun} was found; {_those_there(names, noun)}. Name it with {role}=..."
-        raise BagValidationError(msg)
+        msg = f"No {role} {noun} was found; {_those_there(names, noun)}."
+        raise BagValidationError(msg, parameter=role, fix=f"Name it with {{{role}}}")
     return chosen
-
-
-def _unknown(names: Sequence[str], given: str, role: str, noun: str) -> str:
-    return f"The {role} {noun} {given!r} is not there; {_those_there(names, noun)}. Name another with {role}=..."
 
 
 def _those_there(names: Sequence[str], noun: str) -> str:
@@ -183,13 +168,13 @@ def named_features(schema: pa.Schema, features: str | Sequence[str]) -> str | tu
     if isinstance(features, str) and features in schema.names and tables.is_list(schema.field(features).type):
         _refuse_lists_of_others(schema, features)
         return features
-    names = tuple(_as_names(features))
+    names = (features,) if isinstance(features, str) else tuple(features)
     for name in names:
         choose(schema.names, name, (), "features")
         kind = schema.field(name).type
         if not tables.is_number(kind):
-            msg = f"The features column {name!r} must hold numbers, got {kind}. Leave it out with features=[...]."
-            raise BagValidationError(msg)
+            msg = f"The features column {name!r} must hold numbers, got {kind}."
+            raise BagValidationError(msg, parameter="features", fix="Leave it out with {features}")
     _refuse_none(names)
     return names
 
@@ -219,17 +204,14 @@ def _default_features(schema: pa.Schema, reserved: set[str | None]) -> str | tup
 def _refuse_lists_of_others(schema: pa.Schema, name: str) -> None:
     kind = schema.field(name).type
     if not tables.is_number(kind.value_type):
-        msg = f"The features column {name!r} must hold lists of numbers, got {kind}. Name others with features=[...]."
-        raise BagValidationError(msg)
+        msg = f"The features column {name!r} must hold lists of numbers, got {kind}."
+        raise BagValidationError(msg, parameter="features", fix="Name others with {features}")
 
 
 def _refuse_none(names: Sequence[str]) -> None:
     if not names:
-        msg = (
-            "No features column was found: no number column is left beside the bag and the label. "
-            "Name them with features=[...]."
-        )
-        raise BagValidationError(msg)
+        msg = "No features column was found: no number column is left beside the bag and the label."
+        raise BagValidationError(msg, parameter="features", fix="Name them with {features}")
 
 
 def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: set[str | None]) -> None:
@@ -242,11 +224,9 @@ def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: 
         if field.name not in named and is_called_label(field.name, schema.names) and tables.is_number(field.type)
     ]
     if left_out:
-        msg = (
-            f"A column of labels is no feature: {listed(left_out)} is left out. If it is the label, name it with "
-            "label=... If it is a feature, name it in features=[...]."
-        )
-        warnings.warn(msg, UserWarning, stacklevel=4)
+        msg = f"A column of labels is no feature: {listed(left_out)} is left out."
+        fix = "If it is the label, name it with {label} If it is a feature, name it in {features}"
+        warnings.warn(ColumnWarning(msg, parameter="label", fix=fix), stacklevel=4)
 
 
 def _carried(
@@ -267,8 +247,3 @@ def _carried(
             and (field.name.casefold() in BAG_NAMES or not tables.is_number(field.type))
         )
     )
-
-
-def _as_names(names: str | Sequence[str]) -> list[str]:
-    """Return a list of column names; one name alone is a list of one."""
-    return [names] if isinstance(names, str) else list(names)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import DTypeLike, NDArray
 
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Floats
 
 FEATURES_COLUMN = "features"
 """The fixed-size-list column that holds all features in gmil's own Parquet files."""
@@ -273,57 +273,6 @@ def native(table: pa.Table, library: str) -> Any:
         return pl.from_arrow(table)
     msg = f"library must be 'pandas', 'polars' or 'pyarrow', got {library!r}."
     raise ValueError(msg)
-
-
-def group_rows(ids: NDArray[Any]) -> tuple[Integers | None, Integers, NDArray[Any]]:
-    """Group rows by id, bags in the order of their first appearance and rows in their order.
-
-    Returns the order of rows (None where they are grouped already), the offsets of the bags and their ids.
-    """
-    if ids.ndim != 1:
-        msg = f"Bag ids must be one per instance in a 1-D array, got shape {ids.shape}."
-        raise BagValidationError(msg)
-    refuse_missing_ids(ids)
-    texts = _coded(ids)
-    if texts is not None:
-        codes, names = texts
-        order, offsets, positions = group_rows(codes)
-        return order, offsets, names[positions]
-    try:
-        unique, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
-    except TypeError:
-        msg = "Bag ids must all be of one kind, strings or numbers, got a mixture. Turn them into strings."
-        raise BagValidationError(msg) from None
-    by_appearance = np.argsort(first, kind="stable")
-    rank = np.empty(len(unique), dtype=np.int64)
-    rank[by_appearance] = np.arange(len(unique))
-    position = rank[inverse]  # (n_rows,), the bag of every row
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(position, minlength=len(unique)))]).astype(np.int64)
-    order = None if np.all(np.diff(position) >= 0) else np.argsort(position, kind="stable")
-    return order, offsets, unique[by_appearance]
-
-
-def _coded(ids: NDArray[Any]) -> tuple[Integers, NDArray[Any]] | None:
-    """Return texts as numbers and the text of each; sorting texts would take most of the time. None for others."""
-    if ids.dtype.kind not in "USO":
-        return None
-    texts = (texts_of_bytes(ids) if ids.dtype.kind == "S" else ids).tolist()
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    seen: dict[str, int] = {}
-    codes = np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
-    if "" in seen:
-        msg = f"Row {texts.index('')} has no bag id: its text is empty. Drop or fill it."
-        raise BagValidationError(msg)
-    return codes, np.array(list(seen), dtype=np.str_)
-
-
-def refuse_missing_ids(ids: NDArray[Any]) -> None:
-    """Refuse rows that belong to no bag."""
-    missing = missing_entries(ids)
-    if missing.any():
-        msg = f"Row {int(missing.argmax())} has no bag id ({missing.sum()} rows have none). Drop or fill them."
-        raise BagValidationError(msg)
 
 
 def unmasked(values: Any) -> Any:

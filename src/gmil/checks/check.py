@@ -65,8 +65,8 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     True
     """
     if n_permutations < FEWEST_PERMUTATIONS:
-        msg = f"n_permutations must be at least {FEWEST_PERMUTATIONS} for a p-value of 0.05, got {n_permutations}."
-        raise BagValidationError(msg)
+        msg = f"must be at least {FEWEST_PERMUTATIONS} for a p-value of 0.05, got {n_permutations}."
+        raise BagValidationError(msg, parameter="n_permutations")
     random_state = check_seed(random_state)
     bags = check_bags(bags, allow_nan=True)
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())

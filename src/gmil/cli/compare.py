@@ -2,111 +2,81 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from joblib import cpu_count
 
-from gmil import datasets
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
-from gmil.cli.inputs import (
-    LabelledBags,
-    data_options,
-    feature_columns,
-    group_option,
-    label_among,
-    read_data,
-    require_labels,
+from gmil.cli.inputs import is_dataset, label_among
+from gmil.cli.options import (
+    all_cores_option,
+    group_options,
+    methods_option,
+    output_option,
+    positive_option,
+    seed_option,
 )
 from gmil.cli.report import save_all
 from gmil.paper import comparison, run
 from gmil.paper.runs.output import write_csv, write_json
 
 if TYPE_CHECKING:
+    from gmil.cli.inputs import LabelledBags, Reader
     from gmil.paper import Results
 
-_QUICK_FOLDS, _QUICK_REPEATS = 5, 1
 
-
-@dataclasses.dataclass(frozen=True)
-class Wanted:
-    """How to compare, as asked for on the command line."""
+class Wanted(NamedTuple):
+    """How to compare."""
 
     methods: list[str] | None
     folds: int
     repeats: int
     quick: bool
     seed: int
-    jobs: int
+    jobs: int | None
     positive: str | None
-    output: Path
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Wanted:
+        """Return what is wanted, with as many folds and repeats as there are by default."""
+        folds, repeats = (5, 1) if options["quick"] else (comparison.FOLDS, comparison.REPEATS)
+        return cls(**options | {"folds": options["folds"] or folds, "repeats": options["repeats"] or repeats})
 
 
 @click.command()
 @click.argument("data")
-@click.option("--methods", metavar="A,B,...", help="Only these methods; see gmil methods.")
+@methods_option
 @click.option(
     "--repeats", type=click.IntRange(min=1), help=f"Repeats with other folds; {comparison.REPEATS} by default."
 )
 @click.option("--folds", type=click.IntRange(min=2), help=f"Folds of bags; {comparison.FOLDS} by default.")
 @click.option("--quick", is_flag=True, help="Four methods, one repeat, five folds.")
-@click.option("--seed", default=0, show_default=True, help="Seed of folds, methods and checks.")
-@click.option("--jobs", type=int, help="Processes; by default all cores. Results do not depend on it.")
-@click.option("--positive", metavar="LABEL", help="The label of the positive class.")
-@click.option("-o", "--output", default="gmil-compare", show_default=True, metavar="DIR", help="Where everything goes.")
-@group_option
-@data_options
-def compare(
-    data: str,
-    methods: str | None,
-    repeats: int | None,
-    folds: int | None,
-    quick: bool,
-    seed: int,
-    jobs: int | None,
-    positive: str | None,
-    output: str,
-    group: str | None,
-    bag: str | None,
-    label: str | None,
-    features: str | None,
-) -> None:
+@seed_option("folds, methods and checks")
+@all_cores_option
+@positive_option
+@output_option("Where everything goes.", default="gmil-compare", short=True)
+@group_options
+def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     """Compare methods on DATA, a data set or a file, and write a report.
 
     It begins with checks of the data: bag size alone, repeated instances, shuffled labels. Finished folds are kept in
     the output folder: a comparison that was stopped goes on.
     """
     with clear_errors():
-        labelled = require_labels(read_data(data, bag, label, features, group=group, stream=False))
-        wanted = Wanted(
-            None if methods is None else [name.strip() for name in methods.split(",")],
-            folds or (_QUICK_FOLDS if quick else comparison.FOLDS),
-            repeats or (_QUICK_REPEATS if quick else comparison.REPEATS),
-            quick,
-            seed,
-            cpu_count() if jobs is None else jobs,
-            positive,
-            Path(output),
-        )
-        asked = {
-            "source": data,
-            "bag": bag,
-            "label": label,
-            "features": feature_columns(features),
-            "positive": positive,
-        }
-        asked["group"] = group
-        summary = _compare(labelled, wanted, asked)
+        labelled = reader.labelled(data, in_memory=True)
+        asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
+        asked |= {"positive": wanted["positive"], "group": reader.group}
+        summary = _compare(labelled, Wanted.of(wanted), asked, output)
         _print(summary)
-        _write(summary, wanted.output)
+        _write(summary, Path(output))
         if summary["failures"]:
             sys.exit(FAILED)
 
 
-def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> dict[str, Any]:
+def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], output: str) -> dict[str, Any]:
     from gmil.checks import check_data
     from gmil.datasets.fingerprint import data_fingerprint
 
@@ -133,11 +103,15 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any]) -> d
     say(f"The check of the data has {check.warnings()}.")
     with Progress(f"{len(methods)} methods, fits") as progress:
         results: Results = run(
-            spec, output=wanted.output, jobs=wanted.jobs, data={labelled.name: (bags, y, groups)}, progress=progress
+            spec,
+            output=output,
+            jobs=cpu_count() if wanted.jobs is None else wanted.jobs,
+            data={labelled.name: (bags, y, groups)},
+            progress=progress,
         )
-    is_dataset = asked["source"] in datasets.dataset_names() and not Path(asked["source"]).exists()
-    source = asked["source"] if is_dataset else str(Path(asked["source"]).resolve())
-    data = {**asked, "source": source, "is_dataset": is_dataset, "fingerprint": data_fingerprint(bags, y, groups)}
+    known = is_dataset(asked["source"])
+    source = asked["source"] if known else str(Path(asked["source"]).resolve())
+    data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
     notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
     return comparison.summarize(results, check, data, notes, groups=groups)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 import threading
 import time
@@ -19,21 +18,14 @@ if TYPE_CHECKING:
 FAILED, WRONG_USE = 1, 2
 _QUIET_SECONDS = 2.0
 _SECONDS_BETWEEN_LINES = 15.0
-_OPTIONS = {
-    r"\b(bag|label|features)=(\.\.\.|\[\.\.\.\]\.?)": r"--\1.",
-    r"\binfo=\.\.\.": "--group.",
-    r"\b(use|read all into memory with) gmil\.read\.": "leave out --stream.",
-    r", for example with gmil\.PerInstance\(SimpleImputer\(\)\)": "",
-    r"\bWrite it with dtype='float64'": "Write .csv or .npz, which keep it",
-    r"\bWrap \w+ in OneVsRestClassifier": "Take a --method that knows several",
-    r"\bcv=(?=\d)": "--folds ",
-    r"\bcv (?=must be)": "--folds ",
-    r"\brandom_state (?=must be)": "--seed ",
-    r"\b(repeats) (?=must be)": r"--\1 ",
-    r"\bn_(permutations) (?=must be)": r"--\1 ",
-    r"^n_jobs == 0 .*": "--jobs must be a number of processes, or -1 for every core, got 0.",
+_OPTIONS = {"cv": "folds", "random_state": "seed", "n_permutations": "permutations", "n_jobs": "jobs", "info": "group"}
+"""The options of parameters that have another name on the command line."""
+_ADVICE = {
+    "X": "Fill or drop them.",
+    "y": "Take a --method that knows several.",
+    "dtype": "Write .csv or .npz, which keep it.",
 }
-"""How messages name an argument, and which option that is."""
+"""What helps on the command line, where the fix of an error is Python."""
 
 
 def say(text: str) -> None:
@@ -61,20 +53,20 @@ def clear_errors() -> Iterator[None]:
 
 
 def _end(error: Any, code: int) -> None:
-    first_lines = " ".join(in_options(str(error)).split())
+    first_lines = " ".join(in_options(error).split())
     say(f"gmil: {first_lines or type(error).__name__}")
     sys.exit(code)
 
 
-def in_options(message: str) -> str:
-    """Return a message with the options of the command in place of the arguments of Python.
-
-    >>> in_options("No bag column was found. Name it with bag=...")
-    'No bag column was found. Name it with --bag.'
-    """
-    for argument, option in _OPTIONS.items():
-        message = re.sub(argument, option, message)
-    return message
+def in_options(error: Any) -> str:
+    """Return the message of an error or warning, with options of the command in place of parameters of Python."""
+    if not hasattr(error, "told"):
+        return str(error)
+    if error.fix and error.parameter in _ADVICE:
+        return f"{error.args[0]} {_ADVICE[error.parameter]}"
+    parameters = ("bag", "label", "features", "repeats", *_OPTIONS)
+    options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
+    return str(error.told({**options, "in_memory": "leave out --stream"}))
 
 
 @contextlib.contextmanager

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from gmil.cli.console import Progress, StreamProgress, clear_errors, print_table, say
-from gmil.cli.inputs import (
-    LabelledBags,
-    choose_method,
-    cluster,
-    data_options,
-    for_method,
-    group_option,
-    make_estimator,
-    method_options,
-    read_data,
-    require_labels,
-    stream_options,
-)
-from gmil.greedy import GMIL
+from gmil.cli.inputs import cluster, for_method
+from gmil.cli.options import group_block_options, jobs_option, json_option, method_options, seed_option
 from gmil.model_selection.crossval import cross_validate
 from gmil.paper import published_accuracy
 from gmil.scale import LazyBags
@@ -30,74 +18,48 @@ from gmil.scale import LazyBags
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from gmil.cli.inputs import LabelledBags, Method, Reader
     from gmil.model_selection.result import CVResult
+
+
+class Protocol(NamedTuple):
+    """How to cross-validate."""
+
+    folds: int
+    repeats: int
+    seed: int
+    jobs: int | None
 
 
 @click.command()
 @click.argument("data", nargs=-1, required=True)
 @method_options
-@click.option("--paper", is_flag=True, help="Use the settings that the paper prints for each data set.")
 @click.option("--folds", default=10, show_default=True, help="Folds of bags, stratified.")
 @click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds.")
-@click.option("--seed", default=0, show_default=True, help="Seed of folds and method.")
-@click.option("--jobs", type=int, help="Processes over folds.")
-@data_options
-@group_option
-@stream_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def cv(
-    data: tuple[str, ...],
-    method: str | None,
-    settings: tuple[str, ...],
-    positive: str | None,
-    paper: bool,
-    folds: int,
-    repeats: int,
-    seed: int,
-    jobs: int | None,
-    bag: str | None,
-    label: str | None,
-    features: str | None,
-    group: str | None,
-    stream: bool,
-    dask: str | None,
-    as_json: bool,
-) -> None:
+@seed_option("folds and method")
+@jobs_option("Processes over folds.")
+@group_block_options
+@json_option
+def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **protocol: Any) -> None:
     """Cross-validate a method on DATA: names of data sets, files or folders.
 
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only. With --group
     whole groups are left out, of folds and of what a method chooses inside its training folds.
     """
-    with clear_errors(), cluster(dask) as client:
-        chosen = choose_method(method, paper)
-        rows = []
-        for name in data:
-            streamed = stream or bool(dask) or None
-            labelled = require_labels(read_data(name, bag, label, features, group=group, stream=streamed))
-            start = paper_parameters(labelled.name, paper)
-            estimator = make_estimator(chosen, settings, positive, labelled.y, start)
-            labelled = for_method(estimator, labelled, client)
-            rows.append(_validate(labelled, chosen, estimator, folds, repeats, seed, jobs))
+    with clear_errors(), cluster(reader.dask) as client:
+        rows = [_row(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         if as_json:
             click.echo(json.dumps(rows, indent=2))
         else:
             _print_rows(rows)
 
 
-def paper_parameters(dataset: str, paper: bool) -> dict[str, Any]:
-    """Return the parameters that the paper prints for a data set, where they are asked for."""
-    return GMIL.from_paper(dataset).get_params() if paper else {}
+def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> dict[str, Any]:
+    estimator = method.estimator(data)
+    return _validate(for_method(estimator, data, client), method.name, estimator, protocol)
 
 
-def _validate(
-    data: LabelledBags,
-    method: str,
-    estimator: BaseEstimator,
-    folds: int,
-    repeats: int,
-    seed: int,
-    jobs: int | None,
-) -> dict[str, Any]:
+def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol) -> dict[str, Any]:
     start = time.perf_counter()
     lazy = isinstance(data.bags, LazyBags)
     with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress:
@@ -105,11 +67,11 @@ def _validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,
             data.y,
-            cv=folds,
-            repeats=repeats,
+            cv=protocol.folds,
+            repeats=protocol.repeats,
             groups=data.groups,
-            random_state=seed,
-            n_jobs=jobs,
+            random_state=protocol.seed,
+            n_jobs=protocol.jobs,
             progress=None if lazy else progress,
         )
     seconds = time.perf_counter() - start
@@ -119,9 +81,9 @@ def _validate(
         "dataset": data.name,
         "method": method,
         "params": {name: _as_json(value) for name, value in estimator.get_params(deep=False).items()},
-        "folds": folds,
-        "repeats": repeats,
-        "seed": seed,
+        "folds": protocol.folds,
+        "repeats": protocol.repeats,
+        "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),
         **measures(result),
         "fit_seconds": float(result.fit_seconds.sum()),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from gmil import datasets
 from gmil.cli.console import Progress, clear_errors, print_table, say
-from gmil.cli.inputs import LabelledBags, data_options, read_data
+from gmil.cli.options import data_options, json_option
 from gmil.errors import listed
 from gmil.safety.atomic import refuse_target
+
+if TYPE_CHECKING:
+    from gmil.cli.inputs import LabelledBags, Reader
 
 
 @click.group()
@@ -21,7 +24,7 @@ def data() -> None:
 
 
 @data.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 def list_data(as_json: bool) -> None:
     """List the data sets that gmil knows."""
     with clear_errors():
@@ -40,11 +43,11 @@ def list_data(as_json: bool) -> None:
 @data.command()
 @click.argument("source", metavar="DATA")
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(source: str, bag: str | None, label: str | None, features: str | None, as_json: bool) -> None:
+@json_option
+def info(source: str, reader: Reader, as_json: bool) -> None:
     """Describe DATA, a data set or a file: bags, instances, sizes, classes."""
     with clear_errors():
-        found = summary(read_data(source, bag, label, features))
+        found = summary(reader.read(source))
         if as_json:
             click.echo(json.dumps(found, indent=2))
             return
@@ -79,34 +82,26 @@ def summary(data: LabelledBags) -> dict[str, Any]:
 @data.command()
 @click.argument("kind", type=click.Choice(["med11"]))
 @click.option("-o", "--output", required=True, metavar="DIR", help="The folder to write; it must not exist.")
-@click.option("--bags", default=813, show_default=True, help="Videos.")
-@click.option("--instances", default=2_600_000, show_default=True, help="Frames of all videos.")
-@click.option("--features", default=1000, show_default=True, help="Words, so numbers a frame.")
-@click.option("--events", default=5, show_default=True, help="Events; a video takes one.")
-@click.option("--seed", default=0, show_default=True, help="Seed.")
-def make(kind: str, output: str, bags: int, instances: int, features: int, events: int, seed: int) -> None:
+@click.option("--bags", "n_bags", default=813, show_default=True, help="Videos.")
+@click.option("--instances", "n_instances", default=2_600_000, show_default=True, help="Frames of all videos.")
+@click.option("--features", "n_features", default=1000, show_default=True, help="Words, so numbers a frame.")
+@click.option("--events", "n_events", default=5, show_default=True, help="Events; a video takes one.")
+@click.option("--seed", "random_state", default=0, show_default=True, help="Seed.")
+def make(kind: str, output: str, **sizes: int) -> None:
     """Make data to order: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
     with clear_errors(), Progress(f"{kind}, instances") as progress:
-        datasets.make_med11(
-            output,
-            n_bags=bags,
-            n_instances=instances,
-            n_features=features,
-            n_events=events,
-            random_state=seed,
-            progress=progress,
-        )
-        say(f"{output}: {bags} bags, {instances} instances written.")
+        datasets.make_med11(output, progress=progress, **sizes)
+        say(f"{output}: {sizes['n_bags']} bags, {sizes['n_instances']} instances written.")
 
 
 @data.command()
 @click.argument("source", metavar="DATA")
 @click.argument("target")
 @data_options
-def convert(source: str, target: str, bag: str | None, label: str | None, features: str | None) -> None:
+def convert(source: str, target: str, reader: Reader) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
     with clear_errors():
         refuse_target(target, source)
-        found = read_data(source, bag, label, features, stream=False)
+        found = reader.read(source, in_memory=True)
         datasets.write(target, found.bags, found.y)
         say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

@@ -11,26 +11,16 @@ from typing import Any
 import click
 
 from gmil.cli.console import clear_errors, print_table
+from gmil.cli.options import json_option
 from gmil.datasets import data_home
 from gmil.engine import available_backends, describe_native, describe_torch, resolve
 
-_PACKAGES = (
-    "gmil",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "pyarrow",
-    "narwhals",
-    "safetensors",
-    "skops",
-    "pandas",
-    "polars",
-    "av",
-)
+_PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "safetensors", "skops")
+_EXTRAS = ("pandas", "polars", "av")
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 def doctor(as_json: bool) -> None:
     """Show versions, the active backend, threads, BLAS and where data is looked for."""
     with clear_errors():
@@ -54,7 +44,7 @@ def examine() -> dict[str, Any]:
         "cores": usable_cores(),
         "blas": blas_libraries(),
         "data_home": str(data_home()),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": {name: _version(name) for name in (*_PACKAGES, *_EXTRAS)},
     }
 
 

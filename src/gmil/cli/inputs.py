@@ -1,4 +1,4 @@
-"""Arguments that several commands share: data, method, settings."""
+"""What commands are given: data, methods and their settings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
 import numpy as np
 
 from gmil import datasets
 from gmil.base import methods
 from gmil.cli.console import in_options, say
 from gmil.errors import BagValidationError, GmilError, LabelError, listed
+from gmil.greedy import GMIL
 from gmil.paper.runs.data import groups_of
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
 from gmil.scale.folder import FolderSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from sklearn.base import BaseEstimator
 
@@ -41,104 +41,67 @@ class LabelledBags(NamedTuple):
     groups: Any = None
 
 
-def data_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --bag, --label and --features."""
-    for option in reversed(
-        [
-            click.option("--bag", metavar="COLUMN", help="Column with the bag of every instance."),
-            click.option("--label", metavar="COLUMN", help="Column with the label of the bag."),
-            click.option("--features", metavar="A,B,...", help="Feature columns, or one list column."),
-        ]
-    ):
-        command = option(command)
-    return command
+class Reader(NamedTuple):
+    """How to read data: its columns, and whether in blocks."""
+
+    bag: str | None = None
+    label: str | None = None
+    features: str | None = None
+    group: str | None = None
+    stream: bool = False
+    dask: str | None = None
+
+    @property
+    def feature_columns(self) -> list[str] | str | None:
+        """The columns that --features names: several, or one that may be a list."""
+        text = self.features
+        return [name.strip() for name in text.split(",")] if text and "," in text else text
+
+    def labelled(self, data: str, *, in_memory: bool = False) -> LabelledBags:
+        """Read data that must have labels."""
+        found = self.read(data, in_memory=in_memory)
+        if found.y is None:
+            fix = "Name the label column with --label."
+            if isinstance(found.bags, LazyBags) and isinstance(found.bags.source, FolderSource):
+                fix = "Put them into labels.csv in that folder, with the columns bag and label."
+            msg = f"{found.name} has no labels. {fix}"
+            raise BagValidationError(msg)
+        return found
+
+    def read(self, data: str, *, in_memory: bool = False, needs_labels: bool = True) -> LabelledBags:
+        """Read a bundled or fetchable data set by name, a file or a folder.
+
+        Without --stream and --dask, the size of the data decides whether it is read in blocks; with groups it is read
+        at once. Where no labels are needed, those that are missing or wrong do no harm.
+        """
+        streams = self.stream or bool(self.dask)
+        if self.group is not None and streams:
+            msg = f"--group {self.group} needs the data in memory, but --stream and --dask read blocks. Leave out one."
+            raise BagValidationError(msg)
+        path = Path(data)
+        if is_dataset(data):
+            bunch = datasets.load(data)
+            return LabelledBags(data, bunch.bags, bunch.y, groups_of(bunch.bags, self.group))
+        if not path.exists():
+            names = ", ".join(datasets.dataset_names())
+            msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
+            raise BagValidationError(msg)
+        may_stream = self.group is None and not in_memory
+        read: Any = datasets.scan if streams or (may_stream and _is_large(path, self.bag)) else datasets.read
+        info = () if self.group is None else (self.group,)
+        try:
+            with _said_warnings():
+                bags, y = read(data, bag=self.bag, label=self.label, features=self.feature_columns, info=info)
+        except LabelError as error:
+            if needs_labels:
+                raise
+            bags, y = error.bags, None
+        return LabelledBags(path.name, bags, y, groups_of(bags, self.group))
 
 
-def method_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --method, --set and --positive."""
-    for option in reversed(
-        [
-            click.option(
-                "--method", help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods."
-            ),
-            click.option(
-                "--set",
-                "settings",
-                multiple=True,
-                metavar="NAME=VALUE",
-                help="A parameter of the method, as in Python; may be given several times.",
-            ),
-            click.option("--positive", metavar="LABEL", help="The label of the positive class."),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-group_option = click.option(
-    "--group",
-    "--groups",
-    "group",
-    metavar="COLUMN",
-    help="Column with the group of the bag (patient, site), kept together.",
-)
-
-
-def stream_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --stream and --dask."""
-    for option in reversed(
-        [
-            click.option(
-                "--stream",
-                is_flag=True,
-                help="Read DATA in blocks; folders, and Parquet files of more than 1 GiB in memory, are anyway.",
-            ),
-            click.option(
-                "--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
-
-
-def read_data(
-    data: str,
-    bag: str | None,
-    label: str | None,
-    features: str | None,
-    *,
-    group: str | None = None,
-    stream: bool | None = None,
-    needs_labels: bool = True,
-) -> LabelledBags:
-    """Read a bundled or fetchable data set by name, a file or a folder; ``group`` is a column that is no feature.
-
-    ``stream`` says whether to read in blocks; None leaves it to the size of the data, with groups it is read at once.
-    Where no labels are needed, those that are missing or wrong do no harm.
-    """
-    if group is not None and stream:
-        msg = f"--group {group} needs the data in memory, but --stream and --dask read blocks. Leave out one of them."
-        raise BagValidationError(msg)
-    if data in datasets.dataset_names() and not Path(data).exists():
-        bunch = datasets.load(data)
-        return LabelledBags(data, bunch.bags, bunch.y, groups_of(bunch.bags, group))
-    if not Path(data).exists():
-        names = ", ".join(datasets.dataset_names())
-        msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
-        raise BagValidationError(msg)
-    in_blocks = stream or (stream is None and group is None and _is_large(Path(data), bag))
-    info = () if group is None else (group,)
-    roles: dict[str, Any] = {"bag": bag, "label": label, "features": feature_columns(features), "info": info}
-    try:
-        with _said_warnings():
-            bags: Any
-            bags, y = (datasets.scan if in_blocks else datasets.read)(data, **roles)
-    except LabelError as error:
-        if needs_labels:
-            raise
-        bags, y = error.bags, None
-    return LabelledBags(Path(data).name, bags, y, groups_of(bags, group))
+def is_dataset(data: str) -> bool:
+    """Tell whether data is the name of a data set, and of no file here."""
+    return data in datasets.dataset_names() and not Path(data).exists()
 
 
 @contextlib.contextmanager
@@ -147,13 +110,8 @@ def _said_warnings() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    for text in dict.fromkeys(str(warning.message) for warning in caught):
-        say(in_options(text))
-
-
-def feature_columns(text: str | None) -> list[str] | str | None:
-    """Return the columns that --features names: several, or one that may be a list."""
-    return [name.strip() for name in text.split(",")] if text and "," in text else text
+    for text in dict.fromkeys(in_options(warning.message) for warning in caught):
+        say(text)
 
 
 def _is_large(path: Path, bag: str | None) -> bool:
@@ -192,22 +150,26 @@ def for_method(estimator: Any, data: LabelledBags, client: Any = None) -> Labell
     return data if client is None else data._replace(bags=data.bags.on(client))
 
 
-def require_labels(data: LabelledBags) -> LabelledBags:
-    """Refuse data without labels."""
-    if data.y is None:
-        msg = f"{data.name} has no labels. Name the label column with --label."
-        if isinstance(data.bags, LazyBags) and isinstance(data.bags.source, FolderSource):
-            msg = f"{data.name} has no labels. Put them into labels.csv in that folder, with the columns bag and label."
-        raise BagValidationError(msg)
-    return data
+class Method(NamedTuple):
+    """Which method, and with what parameters."""
 
+    method: str | None
+    settings: tuple[str, ...]
+    positive: str | None
+    paper: bool
 
-def choose_method(method: str | None, paper: bool) -> str:
-    """Return the method that is meant: --paper gives settings of gmil and of no other."""
-    if paper and method not in (None, "gmil"):
-        msg = f"--paper gives the settings of gmil, but the method is {method!r}."
-        raise BagValidationError(msg)
-    return "gmil" if paper else method or DEFAULT_METHOD
+    @property
+    def name(self) -> str:
+        """The method that is meant: --paper gives settings of gmil and of no other."""
+        if self.paper and self.method not in (None, "gmil"):
+            msg = f"--paper gives the settings of gmil, but the method is {self.method!r}."
+            raise BagValidationError(msg)
+        return "gmil" if self.paper else self.method or DEFAULT_METHOD
+
+    def estimator(self, data: LabelledBags) -> BaseEstimator:
+        """Return the classifier for data."""
+        start = GMIL.from_paper(data.name).get_params() if self.paper else {}
+        return make_estimator(self.name, self.settings, self.positive, data.y, start)
 
 
 def make_estimator(

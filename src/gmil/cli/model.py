@@ -12,19 +12,8 @@ import numpy as np
 
 from gmil.bags.parquet_files import write_parquet
 from gmil.cli.console import StreamProgress, announced, clear_errors, say
-from gmil.cli.inputs import (
-    choose_method,
-    cluster,
-    data_options,
-    for_method,
-    group_option,
-    make_estimator,
-    method_options,
-    read_data,
-    require_labels,
-    seeded,
-    stream_options,
-)
+from gmil.cli.inputs import cluster, for_method, seeded
+from gmil.cli.options import block_options, group_block_options, method_options, seed_option
 from gmil.errors import BagValidationError
 from gmil.io import model_files
 from gmil.model_selection.fold_by_fold import positive_class
@@ -38,49 +27,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gmil.bags import Bags
-    from gmil.cli.inputs import LabelledBags
+    from gmil.cli.inputs import LabelledBags, Method, Reader
 
 
 @click.command()
 @click.argument("data")
 @click.option("-o", "--output", required=True, metavar="MODEL", help="Where to write the model.")
 @method_options
-@click.option("--paper", is_flag=True, help="Use the settings that the paper prints for the data set.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the method.")
-@data_options
-@group_option
-@stream_options
-def fit(
-    data: str,
-    output: str,
-    method: str | None,
-    settings: tuple[str, ...],
-    positive: str | None,
-    paper: bool,
-    seed: int,
-    bag: str | None,
-    label: str | None,
-    features: str | None,
-    group: str | None,
-    stream: bool,
-    dask: str | None,
-) -> None:
+@seed_option("the method")
+@group_block_options
+def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> None:
     """Fit a method on DATA, a data set, a file or a folder, and save the model."""
-    from gmil.cli.cv import paper_parameters
-
-    with clear_errors(), cluster(dask) as client:
+    with clear_errors(), cluster(reader.dask) as client:
         refuse_target(output, data)
-        streamed = stream or bool(dask) or None
-        labelled = require_labels(read_data(data, bag, label, features, group=group, stream=streamed))
-        chosen = choose_method(method, paper)
-        start = paper_parameters(labelled.name, paper)
-        estimator = seeded(make_estimator(chosen, settings, positive, labelled.y, start), settings, seed)
+        labelled = reader.labelled(data)
+        estimator = seeded(method.estimator(labelled), method.settings, seed)
         labelled = for_method(estimator, labelled, client)
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
-        with announced(f"Fitting {chosen} on {size}"), reading(labelled) as bags:
+        with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags:
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         model_files.save(estimator, output)
-        say(f"{output}: {chosen} fitted on {size}.")
+        say(f"{output}: {method.name} fitted on {size}.")
 
 
 @click.command()
@@ -88,28 +55,16 @@ def fit(
 @click.argument("data")
 @click.option("-o", "--output", metavar="FILE", help="A .csv or .parquet file; standard output by default.")
 @click.option("--instances", is_flag=True, help="A row and a score per instance instead of a row per bag.")
-@data_options
-@stream_options
-def predict(
-    model: str,
-    data: str,
-    output: str | None,
-    instances: bool,
-    bag: str | None,
-    label: str | None,
-    features: str | None,
-    stream: bool,
-    dask: str | None,
-) -> None:
+@block_options
+def predict(model: str, data: str, output: str | None, instances: bool, reader: Reader) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag.
 
     Of two classes, decision and probability are about the positive one.
     """
-    with clear_errors(), cluster(dask) as client:
+    with clear_errors(), cluster(reader.dask) as client:
         _check_output(output, model, data)
         estimator = model_files.load(model)
-        found = read_data(data, bag, label, features, stream=stream or bool(dask) or None, needs_labels=False)
-        with reading(for_method(estimator, found, client)) as bags:
+        with reading(for_method(estimator, reader.read(data, needs_labels=False), client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)
         say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")

@@ -11,7 +11,8 @@ import click
 from joblib import cpu_count
 
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
-from gmil.errors import SpecificationError
+from gmil.cli.options import all_cores_option, methods_option, options, output_option
+from gmil.cli.results import number, percent, print_notes, title_of, write_results
 from gmil.paper import load_spec, measure, run
 
 if TYPE_CHECKING:
@@ -43,21 +44,14 @@ def paper() -> None:
     """
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(
-        [
-            click.option("--quick", is_flag=True, help="Fewer repeats and settings, and only data that is here."),
-            click.option("--repeats", type=int, help="How often to repeat with other folds and seeds."),
-            click.option("--methods", metavar="A,B,...", help="Only these methods."),
-            click.option("--jobs", type=int, help="Processes; by default all cores. Results do not depend on it."),
-            click.option(
-                "--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where rows and results go."
-            ),
-            click.option("--retry-failed", is_flag=True, help="Do again what failed before."),
-        ]
-    ):
-        command = option(command)
-    return command
+_options = options(
+    click.option("--quick", is_flag=True, help="Fewer repeats and settings, and only data that is here."),
+    click.option("--repeats", type=int, help="How often to repeat with other folds and seeds."),
+    methods_option,
+    all_cores_option,
+    output_option("Where rows and results go."),
+    click.option("--retry-failed", is_flag=True, help="Do again what failed before."),
+)
 
 
 @paper.command()
@@ -69,10 +63,7 @@ def table1(**options: Any) -> None:
 
     with clear_errors():
         asked = _request("table1", options)
-        summary = table.summarize(_run(asked))
-        _write(asked, summary, table.flat_rows(summary), draw_table1)
-        _print_table1(summary)
-        _finish(asked, summary)
+        _finish(asked, table.summarize(_run(asked)), table.flat_rows, draw_table1, _print_table1)
 
 
 @paper.command()
@@ -86,10 +77,7 @@ def table2(**options: Any) -> None:
         asked = _request("table2", options)
         if options["jobs"] not in (None, 1):
             say("Times are measured in one process; --jobs is not used.")
-        summary = table.summarize(asked.spec, _measure(asked))
-        _write(asked, summary, table.flat_rows(summary), draw_table2)
-        _print_table2(summary)
-        _finish(asked, summary)
+        _finish(asked, table.summarize(asked.spec, _measure(asked)), table.flat_rows, draw_table2, _print_table2)
 
 
 @paper.command()
@@ -104,10 +92,7 @@ def figure7(**options: Any) -> None:
         results = _run(asked)
         rounds = _QUICK_ROUNDS if asked.spec.is_quick else _ROUNDS
         timed = dataclasses.replace(asked, spec=asked.spec.repeated(rounds))
-        summary = figure.summarize(results, _measure(timed))
-        _write(asked, summary, figure.flat_rows(summary), draw_figure7)
-        _print_figure7(summary)
-        _finish(asked, summary)
+        _finish(asked, figure.summarize(results, _measure(timed)), figure.flat_rows, draw_figure7, _print_figure7)
 
 
 def _request(name: str, options: dict[str, Any]) -> Request:
@@ -117,11 +102,8 @@ def _request(name: str, options: dict[str, Any]) -> Request:
     if options["repeats"] is not None:
         spec = spec.repeated(options["repeats"])
     if options["methods"] is not None:
-        spec = spec.restricted([method.strip() for method in options["methods"].split(",")])
+        spec = spec.restricted(options["methods"])
     jobs = cpu_count() if options["jobs"] is None else options["jobs"]
-    if jobs == 0 or jobs < -1:
-        msg = f"--jobs must be a number of processes, or -1 for all cores, got {jobs}."
-        raise SpecificationError(msg)
     return Request(spec, Path(options["output"]), jobs, options["retry_failed"])
 
 
@@ -135,22 +117,18 @@ def _measure(asked: Request) -> Any:
         return measure(asked.spec, output=asked.output, progress=progress)
 
 
-def _write(
-    asked: Request, summary: dict[str, Any], rows: list[dict[str, Any]], draw: Callable[..., list[Path]]
+def _finish(
+    asked: Request,
+    summary: dict[str, Any],
+    flat_rows: Callable[..., list[dict[str, Any]]],
+    draw: Callable[..., list[Path]],
+    show: Callable[[dict[str, Any]], None],
 ) -> None:
-    from gmil.paper.runs.output import write_csv, write_json
-
+    """Write and print a summary and what a reader must know, and end with 1 where something failed."""
     stem = asked.output / f"{asked.spec.name}{'-quick' if asked.spec.is_quick else ''}"
-    write_json(summary, f"{stem}.json")
-    write_csv(rows, f"{stem}.csv")
-    draw(summary, stem)
-    say(f"{stem}.json, .csv and .svg are written; the rows behind them are in {asked.output}.")
-
-
-def _finish(asked: Request, summary: dict[str, Any]) -> None:
-    """Say what a reader must know, and end with 1 where something failed."""
-    for note in summary["notes"]:
-        click.echo(f"* {note}")
+    write_results(stem, summary, flat_rows(summary), draw, f"; the rows behind them are in {asked.output}")
+    show(summary)
+    print_notes(summary["notes"])
     for failure in summary["failures"]:
         say(f"failed: {failure['method']} on {failure['dataset']}: {failure['reason']}")
     if summary["failures"]:
@@ -167,15 +145,15 @@ def _print_table1(summary: dict[str, Any]) -> None:
             _marked(row),
             row["title"],
             *(_accuracy(row["cells"].get(dataset)) for dataset in summary["datasets"]),
-            _percent(row["mean"]),
-            _number(row["average_rank"], ".2f"),
-            _number(row.get("tune_seconds"), ".1f"),
+            percent(row["mean"]),
+            number(row["average_rank"], ".2f"),
+            number(row.get("tune_seconds"), ".1f"),
         ]
         for row in summary["rows"]
     ]
     tuned = protocol["tuned_repeats"] or protocol["repeats"]
     title = (
-        f"{summary['title']}{' (quick)' if summary['quick'] else ''}; per cent (95 % interval); "
+        f"{title_of(summary)}; per cent (95 % interval); "
         f"{protocol['repeats']} x {protocol['folds']}-fold{_own_repeats(summary)}; "
         f"tuned {tuned} x, {protocol['inner_folds']} inner folds, "
         f"at most {protocol['max_settings']} settings"
@@ -213,7 +191,7 @@ def _print_reproduction(cells: list[dict[str, Any]]) -> None:
             cell["dataset"],
             str(cell["repeats"]),
             _accuracy(cell),
-            *(_percent(cell[name]) for name in ("best", "published", "reached")),
+            *(percent(cell[name]) for name in ("best", "published", "reached")),
         ]
         for cell in cells
     ]
@@ -226,9 +204,9 @@ def _accuracy(cell: dict[str, Any] | None) -> str:
         return "-"
     if cell["accuracy"] is None:
         return "failed"
-    text = _percent(cell["accuracy"])
+    text = percent(cell["accuracy"])
     if "interval" in cell:
-        text += f" ({_percent(cell['interval'][0])}-{_percent(cell['interval'][1])})"
+        text += f" ({percent(cell['interval'][0])}-{percent(cell['interval'][1])})"
     if cell.get("against_gmil"):
         text += f" {_MARKS[cell['against_gmil']['verdict']]}"
     return text
@@ -240,10 +218,10 @@ def _print_table2(summary: dict[str, Any]) -> None:
     for row in summary["rows"]:
         cells = [row["cells"][dataset] for dataset in summary["datasets"]]
         if any(cell["rounds"] or cell["failure"] for cell in cells):
-            rank = _number(row["average_rank"], ".2f")
+            rank = number(row["average_rank"], ".2f")
             rows.append([_marked(row), "measured", *(_seconds(cell) for cell in cells), rank])
         rows.append([row["label"], "published", *(_published_seconds(cell) for cell in cells), ""])
-    title = f"{summary['title']}{' (quick)' if summary['quick'] else ''}; in brackets the ratio to GMIL"
+    title = f"{title_of(summary)}; in brackets the ratio to GMIL"
     print_table(header, rows, title=title)
     _print_variants(summary)
 
@@ -251,11 +229,11 @@ def _print_table2(summary: dict[str, Any]) -> None:
 def _seconds(cell: dict[str, Any]) -> str:
     if cell["failure"] is not None:
         return "failed"
-    return _with_ratio(_number(cell["seconds"], ".3g"), cell["ratio"])
+    return _with_ratio(number(cell["seconds"], ".3g"), cell["ratio"])
 
 
 def _published_seconds(cell: dict[str, Any]) -> str:
-    text = _number(cell["published"], ".1f")
+    text = number(cell["published"], ".1f")
     return _with_ratio(f">{text}" if cell["gave_up"] else text, cell["published_ratio"])
 
 
@@ -268,28 +246,20 @@ def _print_figure7(summary: dict[str, Any]) -> None:
     rows = []
     for curve in summary["curves"]:
         for point in curve["points"]:
-            interval = [_percent(limit) for limit in point.get("interval") or []]
+            interval = [percent(limit) for limit in point.get("interval") or []]
             rows.append(
                 [
                     curve["parameter"],
                     curve["dataset"],
                     "all" if point["value"] is None else str(point["value"]),
-                    "failed" if point["accuracy"] is None else _percent(point["accuracy"]),
-                    _percent(point.get("spread")),
+                    "failed" if point["accuracy"] is None else percent(point["accuracy"]),
+                    percent(point.get("spread")),
                     " - ".join(interval) or "-",
-                    _number(point.get("auc"), ".3f"),
-                    _number(point["seconds"], ".3g"),
+                    number(point.get("auc"), ".3f"),
+                    number(point["seconds"], ".3g"),
                 ]
             )
-    print_table(header, rows, title=f"{summary['title']}{' (quick)' if summary['quick'] else ''}")
+    print_table(header, rows, title=title_of(summary))
     for dataset, found in summary["controls"].items():
-        texts = [f"{name} {_percent(cell['accuracy'])}" for name, cell in found.items()]
+        texts = [f"{name} {percent(cell['accuracy'])}" for name, cell in found.items()]
         click.echo(f"Controls on {dataset}: {', '.join(texts)}.")
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None or value != value else format(value, form)

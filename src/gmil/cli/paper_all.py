@@ -63,12 +63,12 @@ def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> boo
     methods = options["methods"]
     if methods is not None:
         known = _methods_of(name)
-        methods = ",".join(m for m in (text.strip() for text in methods.split(",")) if m in known)
+        methods = [method for method in methods if method in known]
         if not methods:
             say(f"{name} has none of the methods and is left out.")
             return True
     say(f"gmil paper {name}")
-    given = {**options, "methods": methods, "chosen": methods}
+    given = {**options, "methods": methods}
     if options["quick"]:
         given["minutes"] = _QUICK_MINUTES
     taken = {parameter.name for parameter in command.params}

@@ -8,43 +8,42 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.cli.console import clear_errors, print_table, say
+from gmil.cli.options import methods_option, output_option, seed_option
+from gmil.cli.results import number, print_notes, write_results
 from gmil.errors import BagValidationError, DatasetError
-from gmil.paper.events import UCF, load_videos, methods
+from gmil.paper.events import UCF, load_videos
+from gmil.paper.events import methods as methods_of_videos
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gmil.paper.events import Videos
 
-_OUTPUT = click.option(
-    "--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where decisions and results go."
-)
 _MED11 = click.option("--med11", metavar="PATH", help="Data that gmil data make med11 wrote.")
+_OUTPUT = output_option("Where decisions and results go.")
 
 
 @click.command()
 @_MED11
-@click.option("--methods", "chosen", metavar="A,B,...", help="Only these methods.")
+@methods_option
 @click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds and seeds.")
-@click.option("--seed", default=0, show_default=True, help="Seed of folds and methods.")
+@seed_option("folds and methods")
 @_OUTPUT
-def table3(med11: str | None, chosen: str | None, repeats: int, seed: int, output: str) -> None:
+def table3(med11: str | None, methods: list[str] | None, repeats: int, seed: int, output: str) -> None:
     """Events in videos, one against all others: UCF-Crime, and generated videos of the size of MED11."""
     from gmil.paper.tables import table3 as table
     from gmil.reporting.plots.paper import draw_table3
 
     with clear_errors():
-        only = None if chosen is None else _known_methods(chosen)
+        _refuse_unknown(methods or [])
         videos = _videos(med11)
-        summary = table.measure_table3(videos, output=output, repeats=repeats, seed=seed, only=only, progress=say)
-        _write(summary, table.flat_rows(summary), output, draw_table3)
+        summary = table.measure_table3(videos, output=output, repeats=repeats, seed=seed, only=methods, progress=say)
+        write_results(Path(output) / summary["experiment"], summary, table.flat_rows(summary), draw_table3)
         _print_table3(summary)
 
 
 @click.command()
 @_MED11
 @click.option("--minutes", default=30.0, show_default=True, help="The time for all measurements.")
-@click.option("--seed", default=0, show_default=True, help="Seed of the choice of bags, and of the methods.")
+@seed_option("the choice of bags, and of the methods")
 @_OUTPUT
 def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
     """Seconds over the number of bags, GMIL and MI-SVM, up to what ends in the time given."""
@@ -56,7 +55,7 @@ def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
             msg = f"--minutes must be above 0, got {minutes}."
             raise BagValidationError(msg)
         summary = figure.measure_figure9(med11 or UCF, minutes=minutes, seed=seed, progress=say)
-        _write(summary, figure.flat_rows(summary), output, draw_figure9)
+        write_results(Path(output) / summary["experiment"], summary, figure.flat_rows(summary), draw_figure9)
         rows = [
             [curve["label"], str(point["bags"]), str(point["instances"]), f"{point['seconds']:.2f}"]
             for curve in summary["curves"]
@@ -66,13 +65,12 @@ def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
         _print_notes(summary)
 
 
-def _known_methods(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    unknown = [name for name in names if name not in methods()]
+def _refuse_unknown(names: list[str]) -> None:
+    known = methods_of_videos()
+    unknown = [name for name in names if name not in known]
     if unknown:
-        msg = f"Table 3 has no method {unknown[0]!r}; its methods are {', '.join(methods())}."
+        msg = f"Table 3 has no method {unknown[0]!r}; its methods are {', '.join(known)}."
         raise BagValidationError(msg)
-    return names
 
 
 def _videos(med11: str | None) -> list[Videos]:
@@ -85,18 +83,6 @@ def _videos(med11: str | None) -> list[Videos]:
             raise
         say(f"{UCF} is left out: {error}")
     return found if med11 is None else [*found, load_videos(med11)]
-
-
-def _write(summary: dict[str, Any], rows: list[dict[str, Any]], output: str, draw: Callable[..., list[Path]]) -> None:
-    from gmil.paper.runs.output import write_csv, write_json
-
-    folder = Path(output)
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / summary["experiment"]
-    write_json(summary, f"{stem}.json")
-    write_csv(rows, f"{stem}.csv")
-    draw(summary, stem)
-    say(f"{stem}.json, .csv and .svg are written.")
 
 
 def _print_table3(summary: dict[str, Any]) -> None:
@@ -116,12 +102,9 @@ def _cells(row: dict[str, Any], events: list[str], shown: str) -> list[str]:
         return [row["label"], *["-"] * (len(events) + 6)]
     values = [row["cells"][event].get(shown) for event in events]
     means = [row["mean"].get(m) for m in (shown, "average_precision", "balanced_accuracy", "recall", "accuracy")]
-    seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
-    return [row["label"], *("-" if value is None else f"{value:.3f}" for value in (*values, *means)), seconds]
+    return [row["label"], *(number(value, ".3f") for value in (*values, *means)), number(row["seconds"], ".1f")]
 
 
 def _print_notes(summary: dict[str, Any]) -> None:
-    for row in summary["failures"]:
-        click.echo(f"* {row['label']} on {row['dataset']}: {row['failure']}.")
-    for note in summary["notes"]:
-        click.echo(f"* {note}")
+    failures = [f"{row['label']} on {row['dataset']}: {row['failure']}." for row in summary["failures"]]
+    print_notes([*failures, *summary["notes"]])

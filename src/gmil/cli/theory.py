@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from gmil.cli.console import Progress, clear_errors, print_table, say
+from gmil.cli.console import Progress, clear_errors, print_table
+from gmil.cli.options import output_option
+from gmil.cli.results import write_results
 from gmil.errors import SpecificationError
 
 _QUICK_SEEDS = 5
@@ -16,10 +18,9 @@ _QUICK_SEEDS = 5
 @click.command()
 @click.option("--quick", is_flag=True, help=f"{_QUICK_SEEDS} seeds.")
 @click.option("--seeds", default=100, show_default=True, help="How many sets of bags to generate for every setting.")
-@click.option("--output", default="gmil-paper", show_default=True, metavar="DIR", help="Where results go.")
+@output_option("Where results go.")
 def theory(quick: bool, seeds: int, output: str) -> None:
     """Theorem 1, the lemmas, and where equations and Diverse Density have their maximum."""
-    from gmil.paper.runs.output import write_csv, write_json
     from gmil.paper.theory.study import flat_rows, run_study
     from gmil.reporting.plots.paper import draw_theory
 
@@ -30,12 +31,8 @@ def theory(quick: bool, seeds: int, output: str) -> None:
         with Progress("theory, generated sets") as progress:
             summary = run_study(_QUICK_SEEDS if quick else seeds, progress)
         stem = Path(output) / f"theory{'-quick' if quick else ''}"
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        write_json(summary, f"{stem}.json")
-        write_csv(flat_rows(summary), f"{stem}.csv")
-        draw_theory(summary, stem)
+        write_results(stem, summary, flat_rows(summary), draw_theory)
         _print_summary(summary)
-        say(f"{stem}.json, .csv and .svg are written.")
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

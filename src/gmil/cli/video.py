@@ -12,12 +12,11 @@ import click
 
 from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
 from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, parse_setting, seeded
+from gmil.cli.options import jobs_option, json_option, options, seed_option, setting_option
 from gmil.errors import VideoError
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gmil.video import Detection, Hog3DSettings
     from gmil.video.labels import LabelledVideos
 
@@ -30,8 +29,7 @@ def video() -> None:
     """
 
 
-def _jobs(command: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--jobs", type=int, help="Processes over videos; -1 is every core.")(command)
+_jobs = jobs_option("Processes over videos; -1 is every core.")
 
 
 def _numbers(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
@@ -45,29 +43,21 @@ def _numbers(_context: click.Context, _parameter: click.Parameter, value: str | 
         raise click.BadParameter(msg) from None
 
 
-def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what train and cv share: features, labels, method."""
-    for option in reversed(
-        [
-            click.argument("features", required=False, metavar="[FEATURES]"),
-            click.option("--features", "other", metavar="PATH", help="The same as FEATURES."),
-            click.option(
-                "--labels", required=True, metavar="CSV", help="Columns video and event, or video and 0/1 per event."
-            ),
-            click.option("--method", default=DEFAULT_METHOD, show_default=True, help="See gmil methods."),
-            click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the method."),
-            click.option("--balanced", is_flag=True, help="Decide as if events happened in half of the videos."),
-            click.option(
-                "--topics",
-                metavar="NUMBERS",
-                callback=_numbers,
-                help="Topics of words for further looks at videos; 0 is none.  [25,50,100 for words and weighted-gmil]",
-            ),
-            click.option("--seed", default=0, show_default=True, help="Seed of folds and method."),
-        ]
-    ):
-        command = option(command)
-    return command
+_features_and_labels = options(
+    click.argument("features", required=False, metavar="[FEATURES]"),
+    click.option("--features", "other", metavar="PATH", help="The same as FEATURES."),
+    click.option("--labels", required=True, metavar="CSV", help="Columns video and event, or video and 0/1 per event."),
+    click.option("--method", default=DEFAULT_METHOD, show_default=True, help="See gmil methods."),
+    setting_option,
+    click.option("--balanced", is_flag=True, help="Decide as if events happened in half of the videos."),
+    click.option(
+        "--topics",
+        metavar="NUMBERS",
+        callback=_numbers,
+        help="Topics of words, as further features of videos; 0 is none.  [25,50,100 for words and weighted-gmil]",
+    ),
+    seed_option("folds and method"),
+)
 
 
 @video.command()
@@ -87,7 +77,7 @@ def _features_and_labels(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
 @click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
 @click.option("--longest-side", default=320, show_default=True, help="Pixels to bring larger pictures to.")
-@click.option("--seed", default=0, show_default=True, help="Seed of samples and words.")
+@seed_option("samples and words")
 @_jobs
 def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: int | None, **options: Any) -> None:
     """Turn VIDEOS into a Parquet file with a word histogram per frame.
@@ -139,7 +129,7 @@ def _end_with(failures: dict[str, str]) -> None:
 @video.command()
 @_features_and_labels
 @click.option("-o", "--output", required=True, metavar="MODEL", help="Where to write the detectors.")
-@click.option("--stretch", type=float, help="Seconds of video that a time line judges together.")
+@click.option("--stretch", type=float, help="Seconds of video that a time line scores together.")
 def train(output: str, stretch: float | None, seed: int, **options: Any) -> None:
     """Train a detector for every event on FEATURES: what index wrote, or other features of frames.
 
@@ -202,7 +192,7 @@ def _estimator(method: str, settings: tuple[str, ...], seed: int) -> Any:
     help="Learn the words in the training folds, or share those of index, which saw the test videos.",
 )
 @_jobs
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option
 def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, **options: Any) -> None:
     """Cross-validate detectors on FEATURES; where the labels have start and end, also when events happen."""
     from gmil.video import bags_for_folds, cross_validate_events, label_folds
@@ -276,14 +266,14 @@ def detect(
 ) -> None:
     """Say which events VIDEOS show, how sure that is, and when they happen."""
     from gmil.video import EventDetectors, write_page
-    from gmil.video import detect as look
+    from gmil.video import detect as find
 
     with clear_errors():
         if html is not None:
             refuse_target(html, model, *videos)
         detectors = EventDetectors.load(model)
-        with Progress("Looking at videos") as progress:
-            found, failures = look(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
+        with Progress("Videos") as progress:
+            found, failures = find(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
         if as_json:
             click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
         elif found:

@@ -12,12 +12,14 @@ from sklearn.utils import Bunch
 
 from gmil.bags import Bags
 from gmil.bags.bag_files import read_arrays
+from gmil.bags.roles import Named
 from gmil.datasets import download
 from gmil.datasets.download import DATA_HOME
 from gmil.datasets.fingerprint import data_fingerprint
 from gmil.datasets.registry import DatasetInfo, describe
 from gmil.errors import DatasetError
 from gmil.io.formats import mat, npz
+from gmil.io.formats.rows import rows_to_bags
 
 if TYPE_CHECKING:
     import os
@@ -237,7 +239,7 @@ def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> 
 
 def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
     arrays = read_arrays(path)
-    bags, y = npz.arrays_to_bags(arrays)
+    bags, y = rows_to_bags(npz.rows_of_arrays(arrays, Named()))
     found = _bunch(info, bags, y)
     _refuse_other_counts(info, found)
     _refuse_other_values(info, found)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags import tables
+from gmil.bags.roles import Named
 from gmil.errors import BagValidationError, FileAccessError, FormatError, GmilError, LabelError, MissingFileError
 from gmil.io.formats import arff, arff_writing, c45, delimited, mat, npz, parquet
 from gmil.io.formats.contents import Contents
-from gmil.io.formats.table import table_to_bags
-from gmil.io.scanning import scan
+from gmil.io.formats.rows import rows_to_bags, table_rows
+from gmil.io.scanning import scan_named
 from gmil.safety.atomic import replacing
-from gmil.safety.guard import first_line, refuse_pipe
+from gmil.safety.guard import first_line, opening, parsing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,27 +88,27 @@ def read(
     array([[0.5],
            [2. ]])
     """
-    roles: dict[str, Any] = {"bag": bag, "label": label, "features": features, "info": info}
+    named = Named(bag, label, features, info)
     if not isinstance(source, (str, os.PathLike)):
-        return table_to_bags(_table(source), **roles)
+        return rows_to_bags(table_rows(_table(source), named))
     path = Path(source)
     if path.is_dir():
-        return _read_folder(path, **roles)
+        return _read_folder(path, named)
     reader = _for_suffix(path, _READERS, "read")
-    _refuse_unreadable(path)
+    _refuse_empty(path)
     try:
-        bags, y = reader.read(path, **roles)
+        rows = reader.read(path, named)
+        with parsing(path, reader.KIND):
+            return rows_to_bags(rows)
     except (BagValidationError, FormatError) as error:
-        if str(path) in str(error):
-            raise
-        error.args = (f"{path}: {error}",)
+        if str(path) not in str(error):
+            error.args = (f"{path}: {error.args[0]}",)
         raise
-    return bags, y
 
 
-def _read_folder(path: Path, **roles: Any) -> tuple[Bags, NDArray[Any] | None]:
+def _read_folder(path: Path, named: Named) -> tuple[Bags, NDArray[Any] | None]:
     try:
-        lazy, labels = scan(path, **roles)
+        lazy, labels = scan_named(path, named)
     except LabelError as error:
         error.bags = error.bags.load()
         raise
@@ -201,17 +202,9 @@ def _for_suffix(path: Path, known: dict[str, ModuleType], verb: str) -> ModuleTy
     return known[suffix]
 
 
-def _refuse_unreadable(path: Path) -> None:
-    refuse_pipe(path)
-    try:
-        with path.open("rb") as file:
-            is_empty = not file.read(1)
-    except FileNotFoundError as error:
-        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
-        raise MissingFileError(msg) from error
-    except OSError as error:
-        msg = f"{path} cannot be opened: {error.strerror or first_line(error)}."
-        raise FileAccessError(msg) from error
+def _refuse_empty(path: Path) -> None:
+    with opening(path), path.open("rb") as file:
+        is_empty = not file.read(1)
     if is_empty:
         msg = f"{path} is empty; at least one bag is needed. Write or download it again."
         raise FormatError(msg)

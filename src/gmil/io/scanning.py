@@ -10,10 +10,11 @@ import numpy as np
 from gmil.bags import tables
 from gmil.bags.bag_files import list_bag_files
 from gmil.bags.parquet_files import read_schema
-from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, choose, require, roles_of
+from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Named, choose, require, roles_of
 from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
 from gmil.io.formats import delimited
 from gmil.io.formats.columns import is_missing, labels_from_text, tidy_labels
+from gmil.safety.guard import opening
 from gmil.scale import LazyBags
 from gmil.scale.folder import FolderSource
 from gmil.scale.parquet import scan_parquet
@@ -76,28 +77,32 @@ def scan(
     >>> lazy.shape == bags.shape
     True
     """
-    path = Path(path)
+    return scan_named(Path(path), Named(bag, label, features, info), labels)
+
+
+def scan_named(
+    path: Path, named: Named, labels: str | os.PathLike[str] | None = None
+) -> tuple[LazyBags, NDArray[Any] | None]:
+    """Do what `scan` does, with the columns that a user has named."""
     if path.is_dir():
         files = list_bag_files(path)
-        if _are_one_bag_each(files, bag):
-            return _scan_folder(path, files, bag, label, features, labels)
+        if _are_one_bag_each(files, named):
+            return _scan_folder(path, files, named, labels)
         _refuse_mixture(path, files)
-        return _scan_parquet(files, bag=bag, label=label, features=features, info=info)
-    if not path.exists():
-        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
-        raise MissingFileError(msg)
+        return _scan_parquet(files, named)
+    with opening(path):
+        path.stat()
     if path.suffix.lower() != ".parquet":
-        msg = f"{path} cannot be read in blocks: only Parquet files and folders can. Convert it, or use gmil.read."
-        raise FormatError(msg)
-    return _scan_parquet([path], bag=bag, label=label, features=features, info=info)
+        msg = f"{path} cannot be read in blocks: only Parquet files and folders can."
+        raise FormatError(msg, parameter="path", fix="Convert it, or {in_memory}")
+    return _scan_parquet([path], named)
 
 
-def _are_one_bag_each(files: list[Path], bag: str | None) -> bool:
+def _are_one_bag_each(files: list[Path], named: Named) -> bool:
     """Tell a folder of bags from a table in several files, whose rows say which bag they belong to."""
-    first = files[0]
-    if first.suffix != ".parquet":
+    if files[0].suffix != ".parquet":
         return True
-    return choose(read_schema(first).names, bag, BAG_NAMES, "bag") is None if bag is None else False
+    return named.bag is None and choose(read_schema(files[0]).names, None, BAG_NAMES, "bag") is None
 
 
 def _refuse_mixture(folder: Path, files: list[Path]) -> None:
@@ -107,9 +112,9 @@ def _refuse_mixture(folder: Path, files: list[Path]) -> None:
         raise FormatError(msg)
 
 
-def _scan_parquet(files: list[Path], **named: Any) -> tuple[LazyBags, NDArray[Any] | None]:
+def _scan_parquet(files: list[Path], named: Named) -> tuple[LazyBags, NDArray[Any] | None]:
     schema = read_schema(files[0])
-    roles = roles_of(schema, **named)
+    roles = roles_of(schema, named)
     found = scan_parquet(files, roles)
     names = tables.feature_names(schema, roles.features)
     bags = LazyBags(found.source, found.offsets, found.ids, None if names is None else tuple(names))
@@ -128,30 +133,25 @@ def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
 
 
 def _scan_folder(
-    folder: Path,
-    files: list[Path],
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    labels: str | os.PathLike[str] | None,
+    folder: Path, files: list[Path], named: Named, labels: str | os.PathLike[str] | None
 ) -> tuple[LazyBags, NDArray[Any] | None]:
-    source = FolderSource.of(files, features)
+    source = FolderSource.of(files, named.features)
     ids = np.array([file.stem for file in files])
     bags = LazyBags(source, source.edges, ids)
     table = folder / LABELS_FILE if labels is None else Path(labels)
     if labels is None and not table.exists():
         return bags, None
-    return bags, read_labels(table, ids, bag, label)
+    return bags, read_labels(table, ids, named)
 
 
-def read_labels(path: Path, ids: NDArray[Any], bag: str | None = None, label: str | None = None) -> NDArray[Any]:
+def read_labels(path: Path, ids: NDArray[Any], named: Named) -> NDArray[Any]:
     """Return the label of every bag from a CSV file; lines about other bags are left alone."""
     if not path.exists():
         msg = f"{path}, the labels, does not exist. Name a CSV file with the columns bag and label."
         raise MissingFileError(msg)
     names = delimited.column_names(path)
-    bag = require(choose(names, bag, (*BAG_NAMES, "id", "name", "file"), "bag"), names, "bag")
-    label = require(choose(names, label, LABEL_NAMES, "label", taken={bag}), names, "label")
+    bag = require(choose(names, named.bag, (*BAG_NAMES, "id", "name", "file"), "bag"), names, "bag")
+    label = require(choose(names, named.label, LABEL_NAMES, "label", taken={bag}), names, "label")
     table = delimited.read_text(path, delimited.delimiter_of(path), texts=[bag, label])
     known = dict(zip(table.column(bag).to_pylist(), table.column(label).to_pylist(), strict=True))
     found = [known.get(str(name)) for name in ids]

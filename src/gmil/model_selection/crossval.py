@@ -135,8 +135,8 @@ def _folds_together(estimator: Any, work: FoldWork, folds: Integers) -> Worker |
 def _check_numbers(repeats: Any, random_state: Any) -> int:
     """Return the seed, drawn where there is none; every repeat has the next one."""
     if not isinstance(repeats, (int, np.integer)) or repeats < 1:
-        msg = f"repeats must be a whole number and at least 1, got {repeats!r}."
-        raise BagValidationError(msg)
+        msg = f"must be a whole number and at least 1, got {repeats!r}."
+        raise BagValidationError(msg, parameter="repeats")
     if random_state is None:
         return int(np.random.default_rng().integers(1 << 31))
     return check_seed(random_state, n_seeds=int(repeats))

@@ -53,8 +53,8 @@ def reusable_splits(cv: Any) -> Any:
         return cv
     splitter = check_cv(cv)
     if splitter.get_n_splits() == 0:
-        msg = f"cv must hold splits, but this {type(cv).__name__} is empty. A generator can be used once: pass a list."
-        raise BagValidationError(msg)
+        msg = f"must hold splits, but this {type(cv).__name__} is empty. A generator can be used once: pass a list."
+        raise BagValidationError(msg, parameter="cv")
     return splitter
 
 
@@ -127,10 +127,10 @@ def refuse_wrong_groups(groups: Any, n_bags: int) -> None:
 def _refuse_few_groups(n_folds: int, groups: Any) -> None:
     n_groups = len(set(np.asarray(groups).tolist()))
     if n_groups < n_folds:
-        msg = f"cv={n_folds} is too many folds: the bags are of {n_groups} groups, and every fold needs one. " + (
+        msg = f"is too many folds: the bags are of {n_groups} groups, and every fold needs one. " + (
             "Take fewer folds." if n_groups > 1 else "Name groups that differ."
         )
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="cv", value=n_folds)
 
 
 def last_step(model: Any) -> tuple[str, Any]:
@@ -170,14 +170,14 @@ def groups_argument(model: Any) -> str | None:
 
 
 def _refuse_splitter(how_often: str, bag: int) -> None:
-    msg = f"cv must test every bag exactly once, but bag {bag} is tested {how_often}. Use a number or a KFold."
-    raise BagValidationError(msg)
+    msg = f"must test every bag exactly once, but bag {bag} is tested {how_often}. Use a number or a KFold."
+    raise BagValidationError(msg, parameter="cv")
 
 
 def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
     if n_folds < 2:
-        msg = f"cv must be at least 2, got {n_folds}."
-        raise BagValidationError(msg)
+        msg = f"must be at least 2, got {n_folds}."
+        raise BagValidationError(msg, parameter="cv")
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         msg = f"y holds one class only, {classes.tolist()[0]!r}; cross-validation needs bags of at least 2 classes."
@@ -185,10 +185,10 @@ def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
     if counts.max() < n_folds or counts.min() < 2:
         fewest = counts.argmin()
         msg = (
-            f"cv={n_folds} is too many folds: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
+            f"is too many folds: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
             "Every class needs 2 bags at least, and one of them as many as there are folds."
         )
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="cv", value=n_folds)
 
 
 def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
@@ -206,6 +206,6 @@ def check_seed(random_state: Any, n_seeds: int = 1) -> int:
     """Return the first of ``n_seeds`` seeds that follow one another, or refuse it."""
     most = (1 << 32) - n_seeds
     if not isinstance(random_state, (int, np.integer)) or not 0 <= random_state <= most:
-        msg = f"random_state must be a whole number from 0 to {most}, got {random_state!r}."
-        raise BagValidationError(msg)
+        msg = f"must be a whole number from 0 to {most}, got {random_state!r}."
+        raise BagValidationError(msg, parameter="random_state")
     return int(random_state)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gmil.errors import FileAccessError, FormatError, GmilError
+from gmil.errors import FileAccessError, FormatError, GmilError, MissingFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _MOST_OF_A_MESSAGE = 200
 _TEXTS = ("CSV", "C4.5 data", "ARFF")
@@ -33,6 +33,22 @@ def parsing(path: Path, kind: str) -> Iterator[None]:
             "kind; write or download it again."
         )
         raise FormatError(msg) from error
+
+
+@contextlib.contextmanager
+def opening(path: Path) -> Iterator[None]:
+    """Name a file that is not there, or that the system does not open; a pipe is refused before it is opened."""
+    refuse_pipe(path)
+    try:
+        yield
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist. Check the name; the working folder is {Path.cwd()}."
+        raise MissingFileError(msg) from error
+    except OSError as error:
+        if isinstance(error, GmilError) or error.errno is None:  # a library's own, about what the file holds
+            raise
+        msg = f"{path} cannot be opened: {error.strerror or first_line(error)}."
+        raise FileAccessError(msg) from error
 
 
 def refuse_pipe(path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gmil.bags import tables
 from gmil.bags.parquet_files import open_parquet, parquet_header, read_columns, read_schema, reading_parquet
+from gmil.bags.parts import group_rows
 from gmil.bags.roles import Roles, named_features
 from gmil.errors import BagValidationError, FormatError, MissingFileError
 from gmil.scale.passes import float_type
@@ -131,8 +132,8 @@ def _place_of_bags(group: Any, bag: str | None) -> tuple[int, int]:
     chunks = (group.column(i) for i in range(group.num_columns))
     chunk = next((chunk for chunk in chunks if chunk.path_in_schema == bag), None)
     if chunk is None:
-        msg = f"The bag column {bag!r} must hold one number or text a row. Name another with bag=..."
-        raise BagValidationError(msg)
+        msg = f"The bag column {bag!r} must hold one number or text a row."
+        raise BagValidationError(msg, parameter="bag", fix="Name another with {bag}")
     starts = [at for at in (chunk.dictionary_page_offset, chunk.data_page_offset) if at]
     return max(0, min(starts, default=0)), max(0, chunk.total_compressed_size)
 
@@ -247,7 +248,7 @@ class _Runs:
         """Return offsets, ids and labels of all bags."""
         ids = tables.id_values(_joined(self._ids, "bag"))
         is_first = np.append(True, ids[1:] != ids[:-1]).astype(bool)
-        _, _, unique = tables.group_rows(ids[is_first])
+        _, _, unique = group_rows(ids[is_first])
         if len(unique) < is_first.sum():
             raise _scattered(ids[is_first])
         starts = np.concatenate([[0], np.cumsum(np.concatenate(self._sizes))]).astype(np.int64)
@@ -266,11 +267,8 @@ class _Runs:
 
 def _scattered(ids: NDArray[Any]) -> BagValidationError:
     twice = next(name for name, count in Counter(ids.tolist()).items() if count > 1)
-    msg = (
-        f"The rows of bag {twice!r} are not next to each other, so that it cannot be read in blocks. "
-        "Sort the rows by bag, or read all into memory with gmil.read."
-    )
-    return BagValidationError(msg)
+    msg = f"The rows of bag {twice!r} are not next to each other, so that it cannot be read in blocks."
+    return BagValidationError(msg, parameter="path", fix="Sort the rows by bag, or {in_memory}")
 
 
 def _varies(bag: Any, path: Path | None) -> BagValidationError:

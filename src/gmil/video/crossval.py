@@ -120,10 +120,10 @@ def label_folds(y: Integers, n_folds: int, seed: int) -> Integers:
     largest, most = counts.most_common(1)[0]
     if n_folds > most:
         msg = (
-            f"cv={n_folds} is too many folds for {len(y)} videos, of which at most {most} show the same events. "
+            f"is too many folds for {len(y)} videos, of which at most {most} show the same events. "
             f"Take {max(most, 2)} folds or fewer, or label more videos."
         )
-        raise VideoError(msg)
+        raise VideoError(msg, parameter="cv", value=n_folds)
     return fold_numbers(n_folds, np.array([s if counts[s] > 1 else largest for s in strata]), None, seed)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gmil.bags import Bags, tables
 from gmil.bags.bag_files import list_bag_files, read_arrays
 from gmil.bags.parquet_files import read_parquet, read_schema
-from gmil.bags.roles import roles_of
+from gmil.bags.roles import Named, roles_of
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError, GmilError
 from gmil.safety.guard import refuse_pipe
@@ -101,7 +101,7 @@ def _one_video(path: Path) -> dict[str, Any]:
     if path.suffix == ".parquet":
         table = read_parquet(path)
         extra = [name for name in _COUNTED if name in table.column_names]
-        roles = roles_of(table.schema, info=extra, needs_bag=False, keeps_labels=False)
+        roles = roles_of(table.schema, Named(info=extra), needs_bag=False, keeps_labels=False)
         matrix = tables.feature_matrix(table, roles.features)
         return {"features": matrix, **{name: tables.values(table.column(name)) for name in extra}}
     if path.suffix == ".npz":

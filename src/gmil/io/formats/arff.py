@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.bags import tables
-from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, choose
+from gmil.bags.parts import refuse_missing_ids
+from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Rows, choose
 from gmil.errors import BagValidationError, FormatError
-from gmil.io.formats.arff_rows import Rows, row_cells
+from gmil.io.formats.arff_rows import ArffRows, row_cells
 from gmil.io.formats.arff_syntax import Attribute, read_header
 from gmil.io.formats.columns import ids_from_text, labels_from_text, tidy_labels
-from gmil.io.formats.rows import rows_to_bags
-from gmil.io.formats.table import table_to_bags
+from gmil.io.formats.rows import table_rows
 from gmil.safety.guard import parsing
 
 if TYPE_CHECKING:
@@ -25,31 +24,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gmil.bags import Bags
+    from gmil.bags.roles import Named
 
     Lines = Iterator[tuple[int, str]]
 
+KIND = "ARFF"
 
-def read(
-    path: Path,
-    *,
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    info: Sequence[str],
-) -> tuple[Bags, NDArray[Any] | None]:
-    """Read an ARFF file; ``bag``, ``label``, ``features`` and ``info`` are names of attributes."""
-    with parsing(path, "ARFF"), path.open(encoding="utf-8", newline=None) as file:
+
+def read(path: Path, named: Named) -> Rows:
+    """Read an ARFF file; what is named are attributes."""
+    with parsing(path, KIND), path.open(encoding="utf-8", newline=None) as file:
         lines = _lines(file)
         try:
             attributes = read_header(lines)
             if any(attribute.kind == "relational" for attribute in attributes):
-                return _read_bags(attributes, lines, bag, label, features, info)
+                return _read_bags(attributes, lines, named)
             table = _read_table(attributes, lines)
         except FormatError as error:
             msg = f"{path} cannot be read as ARFF: {error}. Correct it, or export the file again."
             raise FormatError(msg) from None
-    return table_to_bags(table, bag=bag, label=label, features=features, info=info, from_text=True)
+    return table_rows(table, named, from_text=True)
 
 
 def _lines(file: Iterator[str]) -> Lines:
@@ -60,22 +54,15 @@ def _lines(file: Iterator[str]) -> Lines:
 
 
 def _read_table(attributes: Sequence[Attribute], lines: Lines) -> Any:
-    rows = Rows(attributes)
+    rows = ArffRows(attributes)
     for number, line in lines:
         rows.add(line, f"line {number}")
     return rows.table()
 
 
-def _read_bags(
-    attributes: Sequence[Attribute],
-    lines: Lines,
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    info: Sequence[str],
-) -> tuple[Bags, NDArray[Any] | None]:
-    at, bag_at, label_at, is_guess = _roles(attributes, bag, label)
-    rows = Rows(attributes[at].inner)
+def _read_bags(attributes: Sequence[Attribute], lines: Lines, named: Named) -> Rows:
+    at, bag_at, label_at, is_guess = _roles(attributes, named)
+    rows = ArffRows(attributes[at].inner)
     sizes: list[int] = []
     outer: list[list[str | None]] = []  # what is said about each bag
     for number, line in lines:
@@ -93,25 +80,22 @@ def _read_bags(
     if not outer:
         msg = "it has no bags below @data"
         raise FormatError(msg)
-    wanted = [features] if isinstance(features, str) else features
-    matrix, names, carried = rows.parts(wanted, info)
+    matrix, names, carried = rows.parts(named)
     ids = None if bag_at is None else _texts(outer, bag_at)
     if is_guess and ids is not None and len(set(ids.tolist())) < len(ids):
         ids = None  # what repeats is no id, but a patient or the like
     labels = None if label_at is None else _labels(outer, label_at, attributes[label_at])
-    return rows_to_bags(
+    return Rows(
         matrix,
         np.repeat(np.arange(len(sizes)), sizes),
         None if labels is None else np.repeat(labels, sizes),
+        names,
+        carried,
         bag_names=None if ids is None else np.repeat(ids_from_text(ids), sizes),
-        feature_names=names,
-        info=carried,
     )
 
 
-def _roles(
-    attributes: Sequence[Attribute], bag: str | None, label: str | None
-) -> tuple[int, int | None, int | None, bool]:
+def _roles(attributes: Sequence[Attribute], named: Named) -> tuple[int, int | None, int | None, bool]:
     """Return where the instances, the bag id and the label are, and whether the id is one by its place alone.
 
     Weka puts the id before the instances and the class behind them, under any names.
@@ -123,11 +107,11 @@ def _roles(
         raise FormatError(msg)
     at = relational[0]
     inside = names[at]
-    label_name = choose(names, label, LABEL_NAMES, "label", taken={inside}, noun="attribute")
+    label_name = choose(names, named.label, LABEL_NAMES, "label", taken={inside}, noun="attribute")
     if label_name is None and at < len(names) - 1:
         label_name = names[-1]
     taken = {inside, label_name or ""}
-    bag_name = choose(names, bag, BAG_NAMES, "bag", taken=taken, noun="attribute")
+    bag_name = choose(names, named.bag, BAG_NAMES, "bag", taken=taken, noun="attribute")
     is_guess = bag_name is None and at > 0 and names[0] != label_name
     if is_guess:
         bag_name = names[0]
@@ -141,7 +125,7 @@ def _roles(
 
 def _texts(outer: Sequence[Sequence[str | None]], at: int) -> NDArray[Any]:
     texts = np.array([cells[at] for cells in outer], dtype=object)
-    tables.refuse_missing_ids(texts)
+    refuse_missing_ids(texts)
     return np.array(texts.tolist(), dtype=np.str_)
 
 

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.errors import BagValidationError, FormatError, listed
+from gmil.bags.roles import choose
+from gmil.errors import FormatError, listed
 from gmil.io.formats.arff_syntax import Attribute, split, split_sparse
 from gmil.io.formats.contents import MOST_CELLS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gmil.bags.roles import Named
     from gmil.engine.arrays import Instances
 
 
@@ -48,7 +50,7 @@ def _filled(cells: dict[int, str | None], attributes: Sequence[Attribute]) -> li
     return [cells.get(i, attribute.default) for i, attribute in enumerate(attributes)]
 
 
-class Rows:
+class ArffRows:
     """Collects instances row by row: numbers apart from texts, and sparse where a row is sparse."""
 
     def __init__(self, attributes: Sequence[Attribute]) -> None:
@@ -121,13 +123,15 @@ class Rows:
         """Return the attributes that are no numbers."""
         return {self.attributes[i].name: [row[place] for row in self._info] for place, i in enumerate(self.texts)}
 
-    def parts(self, features: Sequence[str] | None, info: Sequence[str]) -> tuple[Instances, list[str], Any]:
+    def parts(self, named: Named) -> tuple[Instances, list[str], Any]:
         """Return the features, their names, and a table of everything else, None where there is none."""
         numbers = [self.attributes[i].name for i in self.numbers]
         texts = self._columns()
-        _refuse_unknown(features or (), numbers, "features")
-        _refuse_unknown(info, [*numbers, *texts], "info")
-        chosen = list(features) if features is not None else [n for n in numbers if n not in info]
+        info = named.all_of("info")
+        for role, known in (("features", numbers), ("info", [*numbers, *texts])):
+            for name in named.all_of(role):
+                choose(known, name, (), role, noun="attribute")
+        chosen = [n for n in numbers if n not in info] if named.features is None else named.all_of("features")
         if not chosen:
             msg = "no attribute of the instances is left that is a number"
             raise FormatError(msg)
@@ -175,13 +179,3 @@ def _table(columns: dict[str, Any]) -> Any:
     import pyarrow as pa
 
     return pa.table({name: pa.array(column) for name, column in columns.items()})
-
-
-def _refuse_unknown(wanted: Sequence[str], names: Sequence[str], role: str) -> None:
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        msg = (
-            f"The {role} attribute {unknown[0]!r} is not there; the attributes are "
-            f"{listed([repr(name) for name in names], most=12)}. Name another with {role}=..."
-        )
-        raise BagValidationError(msg)

@@ -9,7 +9,7 @@ import numpy as np
 from gmil.errors import BagValidationError, FormatError
 from gmil.io.formats.contents import info_columns
 from gmil.io.formats.delimited import numbers_only, read_text
-from gmil.io.formats.table import table_to_bags
+from gmil.io.formats.rows import table_rows
 from gmil.safety.guard import parsing
 
 if TYPE_CHECKING:
@@ -17,38 +17,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
     from gmil.bags import Bags
+    from gmil.bags.roles import Named, Rows
     from gmil.io.formats.contents import Contents
 
+KIND = "C4.5 data"
 BAG, INSTANCE, LABEL = "molecule_name", "conformation_name", "class"
 
 
-def read(
-    path: Path,
-    *,
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    info: Sequence[str],
-) -> tuple[Bags, NDArray[Any] | None]:
+def read(path: Path, named: Named) -> Rows:
     """Read a .data file; its columns are called molecule_name, conformation_name, f1, f2, ..., class."""
     names = _column_names(path)
     table = read_text(path, ",", texts=(BAG, INSTANCE, LABEL), names=names)
     table = numbers_only(path, table, {BAG, INSTANCE, LABEL}, names[2:-1], first_line=1)
-    return table_to_bags(
-        _without_dots(table),
-        bag=bag or BAG,
-        label=label or LABEL,
-        features=features,
-        info=info,
-        from_text=True,
-    )
+    named = named._replace(bag=named.bag or BAG, label=named.label or LABEL)
+    return table_rows(_without_dots(table), named, from_text=True)
 
 
 def _column_names(path: Path) -> list[str]:
-    with parsing(path, "C4.5 data"), path.open(encoding="utf-8") as file:
+    with parsing(path, KIND), path.open(encoding="utf-8") as file:
         n_columns = len(file.readline().split(","))
     if n_columns < 4:
         msg = (

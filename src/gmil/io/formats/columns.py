@@ -38,8 +38,8 @@ def tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:
         return labels.astype(np.int64) if whole else labels.astype(np.float64)
     if labels.dtype.kind in "US":
         return texts_of_bytes(labels)
-    msg = f"Labels must be strings or numbers, got {labels.dtype} data. Name another with label=..."
-    raise BagValidationError(msg)
+    msg = f"Labels must be strings or numbers, got {labels.dtype} data."
+    raise BagValidationError(msg, parameter="label", fix="Name another with {label}")
 
 
 def labels_from_text(texts: NDArray[Any]) -> NDArray[Any]:

@@ -83,11 +83,8 @@ class Contents:
             smaller = values.astype(dtype)
         lost = ~np.isfinite(smaller) & np.isfinite(values)
         if lost.any():
-            msg = (
-                f"A feature of {values[lost].flat[0]!s} is too large for {np.dtype(dtype)}. "
-                "Write it with dtype='float64'."
-            )
-            raise BagValidationError(msg)
+            msg = f"A feature of {values[lost].flat[0]!s} is too large for {np.dtype(dtype)}."
+            raise BagValidationError(msg, parameter="dtype", fix="Write it with dtype='float64'.")
         return smaller
 
     def columns(self) -> dict[str, NDArray[Any]]:

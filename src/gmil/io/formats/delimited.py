@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gmil.bags import tables
 from gmil.bags.roles import choose_roles
 from gmil.errors import FormatError
-from gmil.io.formats.table import table_to_bags
+from gmil.io.formats.rows import table_rows
 from gmil.safety.guard import parsing
 
 if TYPE_CHECKING:
@@ -18,30 +18,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from gmil.bags import Bags
+    from gmil.bags.roles import Named, Rows
     from gmil.io.formats.contents import Contents
 
+KIND = "CSV"
+_WITHOUT = "leave the column out and name the others with {features}"
 _BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
 
 
-def read(
-    path: Path,
-    *,
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    info: Sequence[str],
-) -> tuple[Bags, NDArray[Any] | None]:
+def read(path: Path, named: Named) -> Rows:
     """Read a CSV or TSV file."""
-    delimiter = delimiter_of(path)
-    names = column_names(path)
-    bag, label = choose_roles(names, bag, label, features, info)
-    table = read_text(path, delimiter, texts=[name for name in (bag, label) if name is not None])
-    wanted = [features] if isinstance(features, str) else features
-    table = numbers_only(path, table, {bag, label, *info}, wanted, first_line=2)
-    return table_to_bags(table, bag=bag, label=label, features=features, info=info, from_text=True)
+    bag, label = choose_roles(column_names(path), named)
+    table = read_text(path, delimiter_of(path), texts=[name for name in (bag, label) if name is not None])
+    wanted = None if named.features is None else named.all_of("features")
+    table = numbers_only(path, table, {bag, label, *named.all_of("info")}, wanted, first_line=2)
+    return table_rows(table, named._replace(bag=bag, label=label), from_text=True)
 
 
 def column_names(path: Path) -> list[str]:
@@ -112,17 +104,16 @@ def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_
     if slips and all(_is_number(text.replace(",", ".")) for text in texts if text is not None):
         msg = (
             f"{path}, line {slips[0] + first_line}: the column {name!r} holds {texts[slips[0]]!r}, a number with a "
-            "decimal comma. Write points, or leave the column out and name the others with features=[...]."
+            "decimal comma."
         )
-        raise FormatError(msg)
+        raise FormatError(msg, parameter="features", fix=f"Write points, or {_WITHOUT}")
     if slips and (must_be or len(slips) < len(texts) / 2):
         row = slips[0]
         msg = (
             f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r} where a number "
-            f"should be ({len(slips)} of {len(texts)} cells do). Correct the cell, or leave the column "
-            "out and name the others with features=[...]."
+            f"should be ({len(slips)} of {len(texts)} cells do)."
         )
-        raise FormatError(msg)
+        raise FormatError(msg, parameter="features", fix=f"Correct the cell, or {_WITHOUT}")
 
 
 def _is_number(text: str) -> bool:

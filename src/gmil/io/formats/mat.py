@@ -12,48 +12,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.bags.roles import choose, require
 from gmil.errors import BagValidationError, FormatError
+from gmil.io.formats.arrays import Layout
 from gmil.io.formats.contents import info_columns
 from gmil.io.formats.mat_level4 import read_level4
 from gmil.io.formats.mat_level5 import Other, read_level5
-from gmil.io.formats.rows import one_per_row, refuse_other_length, rows_to_bags
 from gmil.safety.guard import parsing, refuse_impossible_size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from gmil.bags import Bags
+    from gmil.bags.roles import Named, Rows
     from gmil.engine.arrays import Instances
     from gmil.io.formats.contents import Contents
 
-_MATRIX_NAMES = ("features", "x", "data", "instances", "bags")
-_BAG_NAMES = ("bag_ids", "bag_id", "bag", "bags", "bagid", "bagids", "bag_index", "milbag", "ident")
-_LABEL_NAMES = ("labels", "label", "y", "class", "target", "targets", "bag_labels", "baglab")
-_RESERVED = {"features", "bag_ids", "labels", "bag_names", "feature_names"}
+KIND = "Matlab .mat"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")
 
 
-def read(
-    path: Path,
-    *,
-    bag: str | None,
-    label: str | None,
-    features: str | Sequence[str] | None,
-    info: Sequence[str],
-) -> tuple[Bags, NDArray[Any] | None]:
-    """Read a .mat file; ``bag``, ``label`` and ``features`` are names of variables."""
+def read(path: Path, named: Named) -> Rows:
+    """Read a .mat file; what is named are variables."""
     variables = read_variables(path)
-    with parsing(path, "Matlab .mat"):
-        return variables_to_bags(variables, bag=bag, label=label, features=features, info=info)
+    with parsing(path, KIND):
+        name = _LAYOUT.matrix(variables, named)
+        value = variables[name]
+        if not isinstance(value, np.ndarray) or value.dtype != object:
+            return _LAYOUT.rows(variables, named, _matrix(value, name), (name,))
+        matrix, ids, labels = _from_cells(value)
+        return _LAYOUT.rows(variables, named, matrix, (name,), ids, labels)
 
 
 def read_variables(path: Path) -> dict[str, Any]:
     """Read all variables of a .mat file; its bytes are read by Python alone, so that damaged ones do no harm."""
-    with parsing(path, "Matlab .mat"):
+    with parsing(path, KIND):
         raw = path.read_bytes()
         if raw.startswith((b"MATLAB 7.3", b"\x89HDF")):
             msg = f"{path} is a Matlab 7.3 file (HDF5), which is not read. Save it in Matlab with -v7."
@@ -80,50 +73,13 @@ class _Bound:
         refuse_impossible_size(self.path, what, self.taken, self.stored)
 
 
-def variables_to_bags(
-    variables: Mapping[str, Any],
-    *,
-    bag: str | None = None,
-    label: str | None = None,
-    features: str | Sequence[str] | None = None,
-    info: Sequence[str] = (),
-) -> tuple[Bags, NDArray[Any] | None]:
-    """Turn Matlab variables into bags and labels."""
-    names = list(variables)
-    for name in info:
-        choose(names, name, (name,), "info", noun="variable")
-    if features is not None and not isinstance(features, str):
-        msg = f"features must be the name of one variable in this format, got {list(features)!r}."
-        raise BagValidationError(msg)
-    chosen = choose(names, features, _MATRIX_NAMES, "features", noun="variable")
-    chosen = require(chosen, names, "features", "variable")
-    label = choose(names, label, _LABEL_NAMES, "label", taken={chosen}, noun="variable")
-    if isinstance(variables[chosen], np.ndarray) and variables[chosen].dtype == object:
-        matrix, ids, inside = _from_cells(variables[chosen])
-        raw = inside if label is None else vector(variables[label], label)
-    else:
-        matrix = _matrix(variables[chosen], chosen)
-        bag = choose(names, bag, _BAG_NAMES, "bag", taken={chosen, label or ""}, noun="variable")
-        ids = vector(variables[require(bag, names, "bag", "variable")], str(bag))
-        raw = None if label is None else vector(variables[label], label)
-    refuse_other_length(len(ids), matrix.shape[0], "bag ids")  # before anything is made of what may be far too long
-    return rows_to_bags(
-        matrix,
-        ids,
-        None if raw is None else one_per_row(raw, ids, label or "labels", rows_first=True),
-        bag_names=_names_of_rows(variables, ids),
-        feature_names=_feature_names(variables),
-        info=_info(variables, {*_RESERVED, chosen, bag, label}, len(ids)),
-    )
-
-
 def _matrix(value: Any, name: str) -> Instances:
     if sp.issparse(value):
         return sp.csr_array(value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
         kind = value.kind if isinstance(value, Other) else value.dtype
-        msg = f"The variable {name!r} must be a matrix of numbers, got {kind}. Name another with features=..."
-        raise BagValidationError(msg)
+        msg = f"The variable {name!r} must be a matrix of numbers, got {kind}."
+        raise BagValidationError(msg, parameter="features", fix="Name another with {features}")
     return np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("="))
 
 
@@ -163,34 +119,23 @@ def _text(cell: Any) -> Any:
     return parts[0] if len(parts) else ""
 
 
-def _names_of_rows(variables: Mapping[str, Any], ids: NDArray[Any]) -> NDArray[Any] | None:
-    names = variables.get("bag_names")
-    return None if names is None else one_per_row(vector(names, "bag_names"), ids, "bag_names")
-
-
-def _feature_names(variables: Mapping[str, Any]) -> NDArray[Any] | None:
-    names = variables.get("feature_names")
-    return None if names is None else vector(names, "feature_names")
-
-
-def _info(variables: Mapping[str, Any], used: set[str | None], n_rows: int) -> Any:
-    columns = {
-        name: vector(value, name).tolist()
-        for name, value in variables.items()
-        if name not in used and _is_column(value, n_rows)
-    }
-    if not columns:
-        return None
-    import pyarrow as pa
-
-    return pa.table(columns)
-
-
 def _is_column(value: Any, n_rows: int) -> bool:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufUO":
         return False
     is_text = value.dtype.kind != "O" or all(np.asarray(c).dtype.kind == "U" for c in value.flat)
     return is_text and value.size == n_rows == max(value.shape, default=0)
+
+
+_LAYOUT = Layout(
+    "variable",
+    matrix_names=("features", "x", "data", "instances", "bags"),
+    bag_names=("bag_ids", "bag_id", "bag", "bags", "bagid", "bagids", "bag_index", "milbag", "ident"),
+    label_names=("labels", "label", "y", "class", "target", "targets", "bag_labels", "baglab"),
+    reserved=frozenset({"features", "bag_ids", "labels", "bag_names", "feature_names"}),
+    vector=vector,
+    is_column=_is_column,
+    labels_of_rows=True,
+)
 
 
 def write(path: Path, contents: Contents) -> None:
@@ -210,7 +155,7 @@ def write(path: Path, contents: Contents) -> None:
     if bags.feature_names is not None:
         variables["feature_names"] = _matlab(np.array(bags.feature_names, dtype=np.str_))
     for name, column in info_columns(bags, ".mat").items():
-        if name in _RESERVED or not _NAME.fullmatch(name):
+        if name in _LAYOUT.reserved or not _NAME.fullmatch(name):
             msg = f"The instance_info column {name!r} cannot be the name of a Matlab variable. Rename it."
             raise BagValidationError(msg)
         variables[name] = _matlab(column)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gmil.bags import tables
 from gmil.bags.parquet_files import read_parquet, write_parquet
-from gmil.io.formats.table import table_to_bags
+from gmil.io.formats.rows import table_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from gmil.bags import Bags
+    from gmil.bags.roles import Named, Rows
     from gmil.io.formats.contents import Contents
 
 
-def read(path: Path, **roles: Any) -> tuple[Bags, NDArray[Any] | None]:
+KIND = "Parquet"
+
+
+def read(path: Path, named: Named) -> Rows:
     """Read a Parquet file, list column or wide, grouped or not."""
-    return table_to_bags(read_parquet(path), **roles)
+    return table_rows(read_parquet(path), named)
 
 
 def write(path: Path, contents: Contents) -> None:

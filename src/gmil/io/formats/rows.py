@@ -1,4 +1,4 @@
-"""From rows, one an instance, to bags and one label a bag."""
+"""The last step of every reader: from rows, one an instance, to bags and one label a bag."""
 
 from __future__ import annotations
 
@@ -7,47 +7,51 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.bags import Bags, tables
-from gmil.bags.parts import checked_names
+from gmil.bags.parts import checked_names, group_rows
+from gmil.bags.roles import roles_of, rows_of
 from gmil.errors import BagValidationError, LabelError
-from gmil.io.formats.columns import is_missing, tidy_labels
+from gmil.io.formats.columns import ids_from_text, is_missing, labels_from_text, tidy_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from gmil.engine.arrays import Instances, Integers
+    from gmil.bags.roles import Named, Rows
+    from gmil.engine.arrays import Integers
 
 
-def rows_to_bags(
-    matrix: Instances,
-    ids: NDArray[Any],
-    labels: NDArray[Any] | None,
-    *,
-    bag_names: NDArray[Any] | None = None,
-    feature_names: Sequence[str] | NDArray[Any] | None = None,
-    info: pa.Table | None = None,
-) -> tuple[Bags, NDArray[Any] | None]:
-    """Group rows into bags in the order of their first appearance.
+def table_rows(table: pa.Table, named: Named, *, from_text: bool = False) -> Rows:
+    """Take a table apart; ``from_text`` says that texts may be numbers in disguise."""
+    rows = rows_of(table, roles_of(table.schema, named))
+    if not from_text:
+        return rows
+    labels = rows.labels
+    if labels is not None and labels.dtype.kind == "O" and all(isinstance(text, str) and text for text in labels):
+        labels = labels_from_text(labels)
+    return rows._replace(ids=ids_from_text(rows.ids), labels=labels)
 
-    ``ids``, ``labels``, ``bag_names`` and ``info`` have one entry per row. Labels must agree within a bag.
-    """
+
+def rows_to_bags(rows: Rows) -> tuple[Bags, NDArray[Any] | None]:
+    """Group rows into bags in the order of their first appearance; labels must agree within a bag."""
+    matrix, ids, info = rows.matrix, rows.ids, rows.info
     refuse_other_length(len(ids), matrix.shape[0], "bag ids")
-    order, offsets, bag_ids = tables.group_rows(ids.astype(np.int64) if tables.are_whole(ids) else ids)
-    rows = np.arange(len(ids)) if order is None else order
-    if bag_names is not None:
-        bag_ids = bag_names[rows[offsets[:-1]]]
+    bag_ids: NDArray[Any] | None
+    order, offsets, bag_ids = group_rows(ids.astype(np.int64) if tables.are_whole(ids) else ids)
+    places = np.arange(len(ids)) if order is None else order
+    if rows.bag_names is not None:
+        bag_ids = rows.bag_names[places[offsets[:-1]]]
+    elif rows.is_numbered and np.array_equal(bag_ids, np.arange(len(offsets) - 1)):
+        bag_ids = None
     if order is not None:
         matrix = matrix[order]
         info = None if info is None else info.take(order)
-    names = None if feature_names is None else checked_names(feature_names, matrix.shape[-1])
+    names = None if rows.feature_names is None else checked_names(rows.feature_names, matrix.shape[-1])
     bags = Bags(matrix, offsets, bag_ids, names, info)
-    if labels is None:
+    if rows.labels is None:
         return bags, None
-    refuse_other_length(len(labels), len(ids), "labels")
+    refuse_other_length(len(rows.labels), len(ids), "labels")
     try:
-        return bags, _labels_of_bags(labels, rows, bags)
+        return bags, _labels_of_bags(rows.labels, places, bags)
     except LabelError as error:
         error.bags = bags
         raise
@@ -67,11 +71,9 @@ def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray
     missing = is_missing(labels)
     if missing.any():
         at = int(missing[rows].argmax())
-        msg = (
-            f"The label of bag {_name_at(at, bags)} is missing (row {rows[at]}; {missing.sum()} rows have none). "
-            "Fill it in or drop the bag, or name another column with label=..."
-        )
-        raise LabelError(msg)
+        msg = f"The label of bag {_name_at(at, bags)} is missing (row {rows[at]}; {missing.sum()} rows have none)."
+        fix = "Fill it in or drop the bag, or name another column with {label}"
+        raise LabelError(msg, parameter="label", fix=fix)
     grouped = tidy_labels(labels)[rows]
     y = grouped[bags.offsets[:-1]]
     differs = grouped != np.repeat(y, bags.sizes)
@@ -80,9 +82,9 @@ def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray
         first = np.repeat(y, bags.sizes)[at].item()
         msg = (
             f"The label of bag {_name_at(at, bags)} varies: {first!r} and {grouped[at].item()!r} (row "
-            f"{rows[at]}). A label belongs to the whole bag. Correct it, or name another with label=..."
+            f"{rows[at]}). A label belongs to the whole bag."
         )
-        raise LabelError(msg)
+        raise LabelError(msg, parameter="label", fix="Correct it, or name another with {label}")
     return y
 
 
@@ -98,7 +100,7 @@ def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_firs
     their first appearance. ``rows_first`` settles what one-instance bags mean.
     """
     n_rows = len(ids)
-    order, offsets, positions = tables.group_rows(ids)
+    order, offsets, positions = group_rows(ids)
     n_bags = len(positions)
     if len(values) == n_rows and (rows_first or n_bags != n_rows):
         return values

@@ -60,8 +60,8 @@ def measure_table3(
         Called with a sentence before every method.
     """
     if repeats < 1:
-        msg = f"repeats must be at least 1, got {repeats}."
-        raise BagValidationError(msg)
+        msg = f"must be at least 1, got {repeats}."
+        raise BagValidationError(msg, parameter="repeats")
     folder = Path(output) / "table3"
     folder.mkdir(parents=True, exist_ok=True)
     rows = []

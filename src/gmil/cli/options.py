@@ -1,0 +1,115 @@
+"""Options that several commands share, and the records in which commands get their values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gmil.cli.console import clear_errors
+from gmil.cli.inputs import DEFAULT_METHOD, Method, Reader
+from gmil.errors import SpecificationError
+
+Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
+
+
+def options(*added: Decorator) -> Decorator:
+    """Return a decorator that adds several options, in the order of the help."""
+    return lambda command: functools.reduce(lambda inner, option: option(inner), reversed(added), command)
+
+
+def _as_record(name: str, record: Any, *added: Decorator) -> Decorator:
+    """Return a decorator that adds options; the command gets their values as one record."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def call(**given: Any) -> None:
+            fields = {field: given.pop(field) for field in record._fields if field in given}
+            command(**{name: record(**fields)}, **given)
+
+        return options(*added)(call)
+
+    return decorate
+
+
+def _checked_jobs(_context: click.Context, _parameter: click.Parameter, jobs: int | None) -> int | None:
+    with clear_errors():
+        if jobs is not None and (jobs == 0 or jobs < -1):
+            msg = f"must be a number of processes, or -1 for every core, got {jobs}."
+            raise SpecificationError(msg, parameter="n_jobs")
+    return jobs
+
+
+def names_in(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
+    """Return names that were given with commas between them."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def seed_option(about: str) -> Decorator:
+    """Return the option --seed."""
+    return click.option("--seed", default=0, show_default=True, help=f"Seed of {about}.")
+
+
+def jobs_option(about: str) -> Decorator:
+    """Return the option --jobs."""
+    return click.option("--jobs", type=int, callback=_checked_jobs, help=about)
+
+
+def output_option(about: str, *, default: str = "gmil-paper", short: bool = False) -> Decorator:
+    """Return the option --output for a folder."""
+    names = ["-o", "--output"] if short else ["--output"]
+    return click.option(*names, default=default, show_default=True, metavar="DIR", help=about)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+all_cores_option = jobs_option("Processes; by default all cores. Results do not depend on it.")
+methods_option = click.option(
+    "--methods", metavar="A,B,...", callback=names_in, help="Only these methods; see gmil methods."
+)
+positive_option = click.option("--positive", metavar="LABEL", help="The label of the positive class.")
+
+_columns = (
+    click.option("--bag", metavar="COLUMN", help="Column with the bag of every instance."),
+    click.option("--label", metavar="COLUMN", help="Column with the label of the bag."),
+    click.option("--features", metavar="A,B,...", help="Feature columns, or one list column."),
+)
+_group = click.option(
+    "--group",
+    "--groups",
+    "group",
+    metavar="COLUMN",
+    help="Column with the group of the bag (patient, site), kept together.",
+)
+_blocks = (
+    click.option(
+        "--stream",
+        is_flag=True,
+        help="Read DATA in blocks; folders, and Parquet files of more than 1 GiB in memory, are anyway.",
+    ),
+    click.option("--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."),
+)
+data_options = _as_record("reader", Reader, *_columns)
+block_options = _as_record("reader", Reader, *_columns, *_blocks)
+group_options = _as_record("reader", Reader, *_columns, _group)
+group_block_options = _as_record("reader", Reader, *_columns, _group, *_blocks)
+
+setting_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the method, as in Python; may be given several times.",
+)
+method_options = _as_record(
+    "method",
+    Method,
+    click.option(
+        "--method", help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods."
+    ),
+    setting_option,
+    positive_option,
+    click.option("--paper", is_flag=True, help="Use the settings that the paper prints for the data set."),
+)
