@@ -74,7 +74,7 @@ def doors(columns, folder, named):
         for stream in (False, True):
             yield (
                 f"command, stream={stream}",
-                lambda stream=stream: _of(Reader(**command, stream=stream).read(str(path), in_memory=not stream)),
+                lambda stream=stream: _of(Reader(**command, stream=stream).read(str(path))),
             )
 
 
