@@ -499,7 +499,7 @@ def test_files_with_what_no_fit_sets_are_refused(classifier, gaussian_bags, tmp_
         lying = copy.copy(model)
         setattr(lying, f"{name}_", "nonsense")
         with monkeypatch.context() as forged:  # what gmil itself would not write
-            forged.setattr("gmil.io.model_files.encoding.check_model", lambda _: None)
+            forged.setattr("gmil.io.model_files.values.check_model", lambda _: None)
             forged.setattr("gmil.io.model_files.probe", lambda _: "")
             lying.save(tmp_path / "model.gmil")
         with pytest.raises(gmil.ModelFileError):

@@ -165,7 +165,7 @@ def test_steps_that_are_none_are_refused_in_files(steps, tmp_path, monkeypatch):
     model = gmil.make_pipeline(GMIL())
     model.steps = steps
     with monkeypatch.context() as forged:  # what gmil itself would not write
-        forged.setattr("gmil.io.model_files.encoding.check_model", lambda _: None)
+        forged.setattr("gmil.io.model_files.values.check_model", lambda _: None)
         forged.setattr("gmil.io.model_files.probe", lambda _: "")
         gmil.io.model_files.save(model, tmp_path / "model.gmil")
     with pytest.raises(gmil.ModelFileError):

@@ -13,7 +13,7 @@ from gmil.bags.parquet_files import read_schema
 from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Named, choose, require, roles_of
 from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
 from gmil.io.formats import delimited
-from gmil.io.formats.columns import is_missing, labels_from_text, tidy_labels
+from gmil.io.formats.rows import is_missing, labels_from_text, tidy_labels
 from gmil.safety.guard import opening
 from gmil.scale import LazyBags
 from gmil.scale.folder import FolderSource

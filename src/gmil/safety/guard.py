@@ -58,6 +58,12 @@ def refuse_pipe(path: Path) -> None:
         raise FileAccessError(msg)
 
 
+def expect(holds: object, otherwise: str) -> None:
+    """Refuse a file in which something does not hold."""
+    if not holds:
+        raise FormatError(otherwise)
+
+
 def not_utf8(path: Path, error: Exception) -> FormatError:
     """Return what to say of a text in the encoding of another time or place."""
     return FormatError(f"{path} is no UTF-8 text: {first_line(error)}. Save it as UTF-8.")

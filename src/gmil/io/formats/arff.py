@@ -14,9 +14,8 @@ from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Rows, choose
 from gmil.errors import BagValidationError, FormatError
 from gmil.io.formats.arff_rows import ArffRows, row_cells
 from gmil.io.formats.arff_syntax import Attribute, read_header
-from gmil.io.formats.columns import ids_from_text, labels_from_text, tidy_labels
-from gmil.io.formats.rows import table_rows
-from gmil.safety.guard import parsing
+from gmil.io.formats.rows import ids_from_text, labels_from_text, table_rows, tidy_labels
+from gmil.safety.guard import expect, parsing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,14 +71,10 @@ def _read_bags(attributes: Sequence[Attribute], lines: Lines, named: Named) -> R
         for i, instance in enumerate(instances):
             if instance.strip():
                 rows.add(instance.strip(), f"line {number}, instance {i}")
-        if len(rows) == before:
-            msg = f"line {number}: bag {len(outer)} has 0 instances; every bag needs at least 1"
-            raise FormatError(msg)
+        expect(len(rows) != before, f"line {number}: bag {len(outer)} has 0 instances; every bag needs at least 1")
         sizes.append(len(rows) - before)
         outer.append(cells)
-    if not outer:
-        msg = "it has no bags below @data"
-        raise FormatError(msg)
+    expect(outer, "it has no bags below @data")
     matrix, names, carried = rows.parts(named)
     ids = None if bag_at is None else _texts(outer, bag_at)
     if is_guess and ids is not None and len(set(ids.tolist())) < len(ids):
@@ -102,9 +97,8 @@ def _roles(attributes: Sequence[Attribute], named: Named) -> tuple[int, int | No
     """
     names = [attribute.name for attribute in attributes]
     relational = [i for i, attribute in enumerate(attributes) if attribute.kind == "relational"]
-    if len(relational) > 1:
-        msg = f"it has {len(relational)} relational attributes, but a bag has one set of instances"
-        raise FormatError(msg)
+    n = len(relational)
+    expect(n == 1, f"it has {n} relational attributes, but a bag has one set of instances")
     at = relational[0]
     inside = names[at]
     label_name = choose(names, named.label, LABEL_NAMES, "label", taken={inside}, noun="attribute")

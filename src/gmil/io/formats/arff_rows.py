@@ -11,6 +11,7 @@ from gmil.bags.roles import choose
 from gmil.errors import FormatError, listed
 from gmil.io.formats.arff_syntax import Attribute, split, split_sparse
 from gmil.io.formats.contents import MOST_CELLS
+from gmil.safety.guard import expect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,21 +29,16 @@ def row_cells(line: str, attributes: Sequence[Attribute], where: str) -> list[st
     except FormatError as error:
         msg = f"{where}: {error}"
         raise FormatError(msg) from None
-    if len(cells) != len(attributes):
-        msg = f"{where} has {len(cells)} values, but there are {len(attributes)} attributes"
-        raise FormatError(msg)
+    n = len(attributes)
+    expect(len(cells) == n, f"{where} has {len(cells)} values, but there are {n} attributes")
     return cells
 
 
 def _sparse_cells(line: str, n_attributes: int) -> dict[int, str | None]:
-    if not line.endswith("}"):
-        msg = f"a sparse row does not end with a brace: {line[-40:]!r}"
-        raise FormatError(msg)
+    expect(line.endswith("}"), f"a sparse row does not end with a brace: {line[-40:]!r}")
     cells = split_sparse(line[1:-1])
-    beyond = [i for i in cells if i >= n_attributes]
-    if beyond:
-        msg = f"a sparse row names position {beyond[0]}, but there are {n_attributes} attributes"
-        raise FormatError(msg)
+    last = max(cells, default=-1)
+    expect(last < n_attributes, f"a sparse row names position {last}, but there are {n_attributes} attributes")
     return cells
 
 
@@ -132,9 +128,7 @@ class ArffRows:
             for name in named.all_of(role):
                 choose(known, name, (), role, noun="attribute")
         chosen = [n for n in numbers if n not in info] if named.features is None else named.all_of("features")
-        if not chosen:
-            msg = "no attribute of the instances is left that is a number"
-            raise FormatError(msg)
+        expect(chosen, "no attribute of the instances is left that is a number")
         matrix = self._matrix()
         columns: dict[str, Any] = {name: _column(matrix, numbers.index(name)) for name in info if name in numbers}
         columns |= texts
@@ -144,9 +138,7 @@ class ArffRows:
 
     def table(self) -> Any:
         """Return all attributes as an Arrow table, a row an instance."""
-        if not len(self):
-            msg = "it has no instances below @data"
-            raise FormatError(msg)
+        expect(len(self), "it has no instances below @data")
         matrix = self._matrix()
         if sp.issparse(matrix) and matrix.shape[0] * matrix.shape[1] > MOST_CELLS:
             msg = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gmil.errors import FormatError
+from gmil.safety.guard import expect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,27 +70,31 @@ def read_header(lines: Iterator[tuple[int, str]]) -> list[Attribute]:
         elif word == "@end" and outer:
             name, before = outer.pop()
             attributes = [*before, Attribute(name, "relational", inner=tuple(attributes))]
-        elif word != "@relation":
-            msg = f"line {number}: {line[:40]!r} is neither @relation, @attribute, @end nor @data"
-            raise FormatError(msg)
+        else:
+            expect(
+                word == "@relation", f"line {number}: {line[:40]!r} is neither @relation, @attribute, @end nor @data"
+            )
     msg = "it has no @data"
     raise FormatError(msg)
 
 
 def _attribute(line: str, number: int) -> Attribute:
-    match = _ATTRIBUTE.fullmatch(line)
-    if match is None:
-        msg = f"line {number}: {line[:40]!r} is no attribute with a name and a type"
-        raise FormatError(msg)
+    match = _match(_ATTRIBUTE, line, 0, f"line {number}: this is no attribute with a name and a type:")
     name = _unquoted(match[1], match[2], match[3])
     kind = match[4].strip()
     if kind.startswith("{") and kind.endswith("}"):
         return Attribute(name, "nominal", tuple(v or "?" for v in split(kind[1:-1])))
     first = kind.split(None, 1)[0].lower() if kind else ""
-    if first not in _KINDS:
-        msg = f"line {number}: the attribute {name!r} has the unknown type {kind[:40]!r}"
-        raise FormatError(msg)
+    expect(first in _KINDS, f"line {number}: the attribute {name!r} has the unknown type {kind[:40]!r}")
     return Attribute(name, _KINDS[first])
+
+
+def _match(pattern: re.Pattern[str], text: str, at: int, otherwise: str) -> re.Match[str]:
+    match = pattern.match(text, at)
+    if match is None:
+        msg = f"{otherwise} {text[at : at + 40]!r}"
+        raise FormatError(msg)
+    return match
 
 
 def split(row: str) -> list[str | None]:
@@ -103,10 +108,7 @@ def split(row: str) -> list[str | None]:
     cells = []
     at = 0
     while True:
-        match = _VALUE.match(row, at)
-        if match is None:
-            msg = f"a quote does not end, or something follows it: {row[at : at + 40]!r}"
-            raise FormatError(msg)
+        match = _match(_VALUE, row, at, "a quote does not end, or something follows it:")
         cells.append(_cell(match[1], match[2], match[3]))
         if not match[4]:
             return cells
@@ -122,10 +124,7 @@ def split_sparse(row: str) -> dict[int, str | None]:
     cells: dict[int, str | None] = {}
     at = 0
     while not _BLANK.match(row, at):
-        match = _PAIR.match(row, at)
-        if match is None:
-            msg = f"a sparse row must hold pairs of a position and a value, got {row[at : at + 40]!r}"
-            raise FormatError(msg)
+        match = _match(_PAIR, row, at, "a sparse row must hold pairs of a position and a value, got")
         cells[int(match[1])] = _cell(match[2], match[3], match[4])
         at = match.end()
     return cells

@@ -13,7 +13,7 @@ from gmil.bags.parts import refuse_equal_ids
 from gmil.bags.roles import BAG_NAMES, is_called_label
 from gmil.bags.tables import is_row_number, unmasked
 from gmil.errors import BagValidationError
-from gmil.io.formats.columns import is_missing, tidy_labels
+from gmil.io.formats.rows import is_missing, tidy_labels
 from gmil.validation import check_bags, check_label_count
 
 if TYPE_CHECKING:

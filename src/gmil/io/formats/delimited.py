@@ -11,7 +11,7 @@ from gmil.bags import tables
 from gmil.bags.roles import choose_roles
 from gmil.errors import FormatError
 from gmil.io.formats.rows import table_rows
-from gmil.safety.guard import parsing
+from gmil.safety.guard import expect, parsing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,9 +68,7 @@ def read_text(path: Path, delimiter: str, *, texts: Sequence[str], names: Sequen
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
         )
-    if table.num_rows == 0:
-        msg = f"{path} has a line of names but no instances below it; at least one is needed."
-        raise FormatError(msg)
+    expect(table.num_rows, f"{path} has a line of names but no instances below it; at least one is needed.")
     return table
 
 

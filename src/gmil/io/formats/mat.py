@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from gmil.errors import BagValidationError, FormatError
 from gmil.io.formats.arrays import Layout
 from gmil.io.formats.contents import info_columns
-from gmil.io.formats.mat_level4 import read_level4
-from gmil.io.formats.mat_level5 import Other, read_level5
+from gmil.io.formats.mat_variables import Other, variables_in
 from gmil.safety.guard import parsing, refuse_impossible_size
 
 if TYPE_CHECKING:
@@ -53,8 +52,7 @@ def read_variables(path: Path) -> dict[str, Any]:
             raise FormatError(msg)
         bound = _Bound(path, len(raw))
         try:
-            # A file of level 4 begins with four small numbers, one of level 5 with a text.
-            return read_level4(raw, bound) if 0 in raw[:4] else read_level5(raw, bound)
+            return variables_in(raw, bound)
         except FormatError as error:
             if str(path) in str(error):
                 raise

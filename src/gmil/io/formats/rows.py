@@ -10,7 +10,6 @@ from gmil.bags import Bags, tables
 from gmil.bags.parts import checked_names, group_rows
 from gmil.bags.roles import roles_of, rows_of
 from gmil.errors import BagValidationError, LabelError
-from gmil.io.formats.columns import ids_from_text, is_missing, labels_from_text, tidy_labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
     from gmil.bags.roles import Named, Rows
     from gmil.engine.arrays import Integers
+
+
+_FLAGS = {"true": 1, "True": 1, "TRUE": 1, "false": 0, "False": 0, "FALSE": 0}
 
 
 def table_rows(table: pa.Table, named: Named, *, from_text: bool = False) -> Rows:
@@ -129,3 +131,64 @@ def _rank_of_bags(positions: NDArray[Any], what: str) -> Integers:
         "so that no one can tell whose each is. Give one per instance."
     )
     raise BagValidationError(msg)
+
+
+# -------------------------------------------------------------------------------- labels and ids
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a label is missing: None, NaN, or an empty text."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        return np.array([v is None or v == "" or v != v for v in values], dtype=bool)
+    if values.dtype.kind == "U":
+        return np.asarray(values == "")
+    return np.zeros(len(values), dtype=bool)
+
+
+def tidy_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as strings, as integers where all are whole, else as floats."""
+    if labels.dtype.kind == "O":
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind in "biu":
+        return labels.astype(np.int64)
+    if labels.dtype.kind == "f":
+        whole = np.isfinite(labels).all() and np.all(labels == np.rint(labels))
+        return labels.astype(np.int64) if whole else labels.astype(np.float64)
+    if labels.dtype.kind in "US":
+        return tables.texts_of_bytes(labels)
+    msg = f"Labels must be strings or numbers, got {labels.dtype} data."
+    raise BagValidationError(msg, parameter="label", fix="Name another with {label}")
+
+
+def labels_from_text(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return labels read from a text file as numbers where every one is a number, or every one true or false."""
+    flags = [_FLAGS.get(text) for text in texts]
+    if None not in flags:
+        return np.array(flags, dtype=np.int64)
+    try:
+        numbers = np.array([_number(text) for text in texts], dtype=np.float64)
+    except ValueError:
+        return np.array(texts.tolist(), dtype=np.str_)
+    if not np.isfinite(numbers).all():  # a class may well be called "nan" or "inf"
+        return np.array(texts.tolist(), dtype=np.str_)
+    return tidy_labels(numbers)
+
+
+def ids_from_text(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return ids read from a text file as integers where every one is written as such: not 007."""
+    try:
+        numbers = [int(text) for text in texts]
+        if all(str(n) == text for n, text in zip(numbers, texts, strict=True)):
+            return np.array(numbers, dtype=np.int64)
+    except (ValueError, TypeError, OverflowError):
+        pass
+    return texts
+
+
+def _number(text: str) -> float:
+    if "_" in text:  # Python reads 1_0 as 10
+        msg = f"{text!r} is no number"
+        raise ValueError(msg)
+    return float(text)

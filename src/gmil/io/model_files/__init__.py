@@ -4,7 +4,7 @@ A model is one safetensors file: arrays as tensors, everything else (parameters,
 document under the metadata key ``gmil``. A scikit-learn model inside ours is kept as a skops archive in a byte
 tensor, and read with skops' own list of trusted types. Nothing is unpickled.
 
-The way from file to model is one: `container` reads bytes and checks their sum, `decoding` makes values of them,
+The way from file to model is one: `container` reads bytes and checks their sum, `values` makes values of them,
 `fitted` holds them against what classes declare in the words of `schema`, `sklearn_models` looks at what compiled code
 would believe, and `probing` asks the model about two tiny bags.
 """
@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from gmil.errors import ModelFileError
 from gmil.io.model_files.container import FORMAT_VERSION, checksum, read_container, write_container
 from gmil.io.model_files.damage import DamageError, clear_damage
-from gmil.io.model_files.decoding import Decoder
-from gmil.io.model_files.encoding import encode, encode_model
 from gmil.io.model_files.probing import check_probe, probe
 from gmil.io.model_files.registry import import_late_modules, register_class, register_late, registered_classes
 from gmil.io.model_files.schema import Choice, Record
+from gmil.io.model_files.values import Decoder, encode, encode_model
 
 if TYPE_CHECKING:
     import os

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.errors import FileAccessError, ModelFileError
-from gmil.io.model_files.damage import DamageError
+from gmil.io.model_files.damage import DamageError, expect
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import physical_memory
 
@@ -149,24 +149,19 @@ def _open_without_waiting(path: str, flags: int) -> int:
 def _parse(data: bytes) -> tuple[dict[str, Any], Container]:
     """Return the texts of the header, and what they and the rest of the file hold."""
     (length,) = struct.unpack("<Q", data[:8])
-    if length > min(len(data) - 8, _MOST_HEADER):
-        msg = f"its header would have {length} bytes"
-        raise DamageError(msg)
+    expect(length <= min(len(data) - 8, _MOST_HEADER), f"its header would have {length} bytes")
     header = _json_object(data[8 : 8 + length].decode(), "header")
     metadata = dict(header.pop("__metadata__", {}))
     text = metadata["gmil"]
-    if not isinstance(text, str) or len(text) > MOST_TEXT:
-        msg = f"it holds no document of at most {MOST_TEXT >> 20} MiB"
-        raise DamageError(msg)
+    fits = isinstance(text, str) and len(text) <= MOST_TEXT
+    expect(fits, f"it holds no document of at most {MOST_TEXT >> 20} MiB")
     document = _json_object(text, "document")
     return metadata, Container(document, _tensors(header, memoryview(data)[8 + length :]))
 
 
 def _json_object(text: str, what: str) -> dict[str, Any]:
     found = strict_json(text)
-    if not isinstance(found, dict):
-        msg = f"its {what} is no JSON object"
-        raise DamageError(msg)
+    expect(isinstance(found, dict), f"its {what} is no JSON object")
     return found
 
 
@@ -177,9 +172,7 @@ def strict_json(text: str) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):
-        msg = "a key is there twice"
-        raise DamageError(msg)
+    expect(len(found) == len(pairs), "a key is there twice")
     return found
 
 
@@ -194,43 +187,32 @@ def _tensors(entries: dict[str, Any], body: memoryview) -> dict[str, NDArray[Any
     end = 0
     found = {}
     for name, (dtype, shape, first, last) in sorted(places.items(), key=lambda item: item[1][2:]):
-        if first != end or last - first != math.prod(shape) * dtype.itemsize or last > len(body):
-            msg = f"the tensor {name!r} does not lie where it should"
-            raise DamageError(msg)
+        fits = first == end and last - first == math.prod(shape) * dtype.itemsize and last <= len(body)
+        expect(fits, f"the tensor {name!r} does not lie where it should")
         found[name], end = _array(name, dtype, shape, body[first:last]), last
-    if end != len(body):
-        msg = f"{len(body) - end} bytes belong to no tensor"
-        raise DamageError(msg)
+    expect(end == len(body), f"{len(body) - end} bytes belong to no tensor")
     return found
 
 
 def _place(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        msg = f"the tensor {name!r} is not described"
-        raise DamageError(msg)
-    if entry["dtype"] not in _DTYPES:
-        msg = f"the tensor {name!r} is of type {entry['dtype']!r}, which NumPy does not have"
-        raise DamageError(msg)
+    is_described = isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}
+    expect(is_described, f"the tensor {name!r} is not described")
+    expect(entry["dtype"] in _DTYPES, f"the tensor {name!r} is of type {entry['dtype']!r}, which NumPy does not have")
     first, last = entry["data_offsets"]
     shape = tuple(entry["shape"])
-    if not all(type(number) is int and number >= 0 for number in (*shape, first, last)):
-        msg = f"the shape or the place of the tensor {name!r} is no number of bytes"
-        raise DamageError(msg)
+    are_sizes = all(type(number) is int and number >= 0 for number in (*shape, first, last))
+    expect(are_sizes, f"the shape or the place of the tensor {name!r} is no number of bytes")
     return np.dtype(_DTYPES[entry["dtype"]]), shape, first, last
 
 
 def _array(name: str, dtype: np.dtype[Any], shape: tuple[int, ...], data: memoryview) -> NDArray[Any]:
     """Return a copy, aligned and writable."""
-    if dtype.kind == "b" and np.frombuffer(data, dtype=np.uint8).max(initial=0) > 1:
-        msg = f"the tensor {name!r} holds truth values other than 0 and 1"
-        raise DamageError(msg)
+    is_plain = dtype.kind != "b" or np.frombuffer(data, dtype=np.uint8).max(initial=0) <= 1
+    expect(is_plain, f"the tensor {name!r} holds truth values other than 0 and 1")
     return np.frombuffer(data, dtype=dtype).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _check_sum(metadata: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> None:
-    if set(metadata) != {"gmil", "sha256"}:
-        msg = "it has no checksum" if "sha256" not in metadata else "it holds texts that are not ours"
-        raise DamageError(msg)
-    if metadata["sha256"] != checksum(metadata["gmil"], tensors):
-        msg = "its checksum is not that of its content"
-        raise DamageError(msg)
+    expect("sha256" in metadata, "it has no checksum")
+    expect(set(metadata) == {"gmil", "sha256"}, "it holds texts that are not ours")
+    expect(metadata["sha256"] == checksum(metadata["gmil"], tensors), "its checksum is not that of its content")

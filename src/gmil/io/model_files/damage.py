@@ -18,6 +18,12 @@ class DamageError(ValueError):
     """Something in a file, or in a model that is to become one, that is not as it must be."""
 
 
+def expect(holds: object, otherwise: str) -> None:
+    """Raise `DamageError` where something does not hold."""
+    if not holds:
+        raise DamageError(otherwise)
+
+
 @contextlib.contextmanager
 def clear_damage(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what a damaged file raises while its parts are put together into one clear error."""

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from gmil.compat import validate_parameter_constraints
-from gmil.errors import GmilError
-from gmil.io.model_files.damage import DamageError
+from gmil.errors import GmilError, listed
+from gmil.io.model_files.damage import DamageError, expect
 from gmil.io.model_files.schema import Kind, refuse
 
 if TYPE_CHECKING:
@@ -59,11 +59,15 @@ def check_model(model: BaseEstimator) -> None:
         _check_fitted(model, values)
 
 
+def check_jobs(model: BaseEstimator, attribute: str) -> None:
+    """Refuse a number of threads that no machine has."""
+    n_jobs = getattr(model, attribute, None)
+    fits = not isinstance(n_jobs, int) or abs(n_jobs) <= MOST_JOBS
+    expect(fits, f"{attribute} of {type(model).__name__} must be at most {MOST_JOBS}, but it is {n_jobs}")
+
+
 def _check_parameters(model: BaseEstimator) -> None:
-    n_jobs = getattr(model, "n_jobs", None)
-    if isinstance(n_jobs, int) and abs(n_jobs) > MOST_JOBS:
-        msg = f"n_jobs of {type(model).__name__} must be at most {MOST_JOBS}, but it is {n_jobs}"
-        raise DamageError(msg)
+    check_jobs(model, "n_jobs")
     try:
         model._validate_params()
     except GmilError:
@@ -75,14 +79,10 @@ def _check_parameters(model: BaseEstimator) -> None:
 
 def _check_fitted(model: BaseEstimator, values: dict[str, Any]) -> None:
     name, kinds = type(model).__name__, declared(type(model))
-    unknown = [key for key in values if key not in kinds]
-    if unknown:
-        msg = f"{name} has the attribute {unknown[0]!r}, which no fitted {name} has"
-        raise DamageError(msg)
-    missing = [key for key, kind in kinds.items() if key not in values and not kind.may_be_missing]
-    if missing:
-        msg = f"{name} is fitted, but lacks the attribute {missing[0]!r}"
-        raise DamageError(msg)
+    unknown = [repr(key) for key in values if key not in kinds]
+    expect(not unknown, f"{name} has the attribute {listed(unknown)}, which no fitted {name} has")
+    missing = [repr(key) for key, kind in kinds.items() if key not in values and not kind.may_be_missing]
+    expect(not missing, f"{name} is fitted, but lacks the attribute {listed(missing)}")
     sizes: dict[str, int] = {}
     for key, kind in kinds.items():
         if key in values:

@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from gmil.io.model_files.damage import DamageError
-from gmil.io.model_files.fitted import MOST_JOBS
+from gmil.io.model_files.damage import DamageError, expect
+from gmil.io.model_files.fitted import check_jobs
 from gmil.io.model_files.schema import Choice, Count, Flag, Number, Rows, check_shape
 
 if TYPE_CHECKING:
@@ -25,14 +25,10 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 def check_sklearn_model(model: Any) -> None:
     """Raise `DamageError` where arrays inside a model could make compiled code read what is not there."""
-    if not isinstance(model, BaseEstimator):
-        msg = f"it holds a {type(model).__name__} in place of a model"
-        raise DamageError(msg)
+    expect(isinstance(model, BaseEstimator), f"it holds a {type(model).__name__} in place of a model")
     for part in _parts(model, 0):
         if sp.issparse(part):
-            if part.format not in ("csr", "csc"):
-                msg = f"it holds a sparse array of format {part.format!r}"
-                raise DamageError(msg)
+            expect(part.format in ("csr", "csc"), f"it holds a sparse array of format {part.format!r}")
             part.check_format(full_check=True)
         elif isinstance(part, BaseEstimator):
             _check_estimator(part)
@@ -45,9 +41,7 @@ def models_inside(model: BaseEstimator) -> Iterator[BaseEstimator]:
 
 def _parts(value: Any, depth: int) -> Iterator[Any]:
     """Yield a value and everything inside it: attributes of models, items of lists, tuples, dicts and arrays."""
-    if depth > _DEEPEST:
-        msg = f"models lie more than {_DEEPEST} deep in each other"
-        raise DamageError(msg)
+    expect(depth <= _DEEPEST, f"models lie more than {_DEEPEST} deep in each other")
     yield value
     inside: Any = ()
     if isinstance(value, dict):
@@ -62,10 +56,7 @@ def _parts(value: Any, depth: int) -> Iterator[Any]:
 
 def _check_estimator(model: BaseEstimator) -> None:
     for name in ("n_jobs", "_n_threads"):
-        n_jobs = getattr(model, name, None)
-        if isinstance(n_jobs, int) and abs(n_jobs) > MOST_JOBS:
-            msg = f"{name} of {type(model).__name__} must be at most {MOST_JOBS}, but it is {n_jobs}"
-            raise DamageError(msg)
+        check_jobs(model, name)
     for name in ("cluster_centers_", "coef_"):
         _check_columns(model, name)
     if hasattr(model, "support_vectors_") and hasattr(model, "_n_support"):
@@ -85,9 +76,7 @@ def _check_columns(model: Any, name: str) -> None:
 def _check_libsvm(model: Any) -> None:
     """Refuse a machine whose support vectors, coefficients and counts do not fit each other."""
     name, values = f"{type(model).__name__}", vars(model)
-    if "_impl" in values:  # which formula is used belongs to the class
-        msg = f"{name} has its own _impl"
-        raise DamageError(msg)
+    expect("_impl" not in values, f"{name} has its own _impl")  # which formula is used belongs to the class
     sizes: dict[str, int] = {}
     n_classes = len(model.classes_) if "classes_" in values else 2
     n_pairs = n_classes * (n_classes - 1) // 2
@@ -119,17 +108,14 @@ def _check_counts(model: Any, n_classes: int, n_support: int, name: str) -> None
     _check_array(model._n_support, (n_classes,), np.int32, f"_n_support of {name}", {})
     counts = model._n_support.astype(np.int64)
     total = counts.sum() if hasattr(model, "classes_") else counts.max()  # without classes it is there twice
-    if counts.min() < 0 or total != n_support:
-        msg = f"_n_support of {name} must count {n_support} support vectors, but it has {counts.tolist()}"
-        raise DamageError(msg)
+    fits = counts.min() >= 0 and total == n_support
+    expect(fits, f"_n_support of {name} must count {n_support} support vectors, but it has {counts.tolist()}")
 
 
 def _check_vectors(model: Any, n_columns: int, name: str, sizes: dict[str, int]) -> None:
     vectors, what = model.support_vectors_, f"support_vectors_ of {name}"
     if model.kernel == "precomputed":
-        if vectors.size:
-            msg = f"{what} must be empty for a precomputed kernel"
-            raise DamageError(msg)
+        expect(not vectors.size, f"{what} must be empty for a precomputed kernel")
     elif model._sparse:
         _check_sparse(vectors, n_columns, what, sizes)
     else:
@@ -140,19 +126,15 @@ def _check_coefficients(value: Any, n_rows: int, what: str, sizes: dict[str, int
     if not sparse:
         _check_array(value, (n_rows, "S"), np.float64, what, sizes)
         return
-    if value.shape != (n_rows, sizes["S"]):
-        msg = f"{what} must be of shape {(n_rows, sizes['S'])}, but it is {value.shape}"
-        raise DamageError(msg)
+    shape = (n_rows, sizes["S"])
+    expect(value.shape == shape, f"{what} must be of shape {shape}, but it is {value.shape}")
     _check_sparse(value, sizes["S"], what, {"S": n_rows})
-    if len(value.data) != n_rows * sizes["S"]:
-        msg = f"{what} must have a value for every support vector"
-        raise DamageError(msg)
+    expect(len(value.data) == n_rows * sizes["S"], f"{what} must have a value for every support vector")
 
 
 def _check_sparse(value: Any, n_columns: int, what: str, sizes: dict[str, int]) -> None:
-    if not sp.issparse(value) or value.format != "csr" or value.data.dtype != np.float64:
-        msg = f"{what} must be sparse rows of float64"
-        raise DamageError(msg)
+    is_plain = sp.issparse(value) and value.format == "csr" and value.data.dtype == np.float64
+    expect(is_plain, f"{what} must be sparse rows of float64")
     Rows("S", n_columns).check(sp.csr_array(value), what, sizes)
 
 
@@ -160,7 +142,6 @@ def _check_array(
     value: Any, shape: tuple[int | str, ...], dtype: type[np.generic], what: str, sizes: dict[str, int]
 ) -> None:
     """Refuse what is not an array of exactly this type and shape, of finite numbers."""
-    if not isinstance(value, np.ndarray) or value.dtype != dtype or not np.isfinite(value).all():
-        msg = f"{what} must be an array of finite {np.dtype(dtype)}"
-        raise DamageError(msg)
+    is_plain = isinstance(value, np.ndarray) and value.dtype == dtype and np.isfinite(value).all()
+    expect(is_plain, f"{what} must be an array of finite {np.dtype(dtype)}")
     check_shape(value.shape, shape, what, sizes)

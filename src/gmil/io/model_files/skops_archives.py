@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.errors import ModelFileError, listed
-from gmil.io.model_files.damage import DamageError
+from gmil.io.model_files.damage import DamageError, expect
 from gmil.io.model_files.sklearn_models import check_sklearn_model
 
 if TYPE_CHECKING:
@@ -80,13 +80,11 @@ def _check_archive(data: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         names = {member.filename for member in members}
-        if len(names) < len(members) or len(members) > _MOST_MEMBERS:
-            msg = f"its archive has {len(members)} members, {len(names)} of them different"
-            raise DamageError(msg)
+        fits = len(names) == len(members) <= _MOST_MEMBERS
+        expect(fits, f"its archive has {len(members)} members, {len(names)} of them different")
         stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
-        if not stored or sum(member.file_size for member in members) > len(data):
-            msg = "its archive is compressed, or has more bytes inside than outside"
-            raise DamageError(msg)
+        fits = stored and sum(member.file_size for member in members) <= len(data)
+        expect(fits, "its archive is compressed, or has more bytes inside than outside")
         for member in members:
             _check_member(member.filename, archive.read(member))
 
@@ -97,12 +95,9 @@ def _check_member(name: str, content: bytes) -> None:
     elif name.endswith(".npz"):
         _check_sparse(name, content)
     elif name == "schema.json":
-        if len(content) > _MOST_SCHEMA:
-            msg = f"its description has {len(content)} bytes, more than {_MOST_SCHEMA}"
-            raise DamageError(msg)
-    elif not name.endswith(".bin"):  # the bytes of a bytes object
-        msg = f"its archive holds {name!r}, which is no array"
-        raise DamageError(msg)
+        expect(len(content) <= _MOST_SCHEMA, f"its description has {len(content)} bytes, more than {_MOST_SCHEMA}")
+    else:  # the bytes of a bytes object
+        expect(name.endswith(".bin"), f"its archive holds {name!r}, which is no array")
 
 
 def _check_sparse(name: str, content: bytes) -> None:
@@ -110,9 +105,8 @@ def _check_sparse(name: str, content: bytes) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         total = sum(member.file_size for member in members)
-        if len(members) > 10 or total > _MOST_INFLATION * len(content) + (4 << 20):
-            msg = f"the sparse array {name!r} would take {total} bytes"
-            raise DamageError(msg)
+        fits = len(members) <= 10 and total <= _MOST_INFLATION * len(content) + (4 << 20)
+        expect(fits, f"the sparse array {name!r} would take {total} bytes")
         for member in members:
             _check_array(f"{name}/{member.filename}", archive.read(member))
 
@@ -123,6 +117,6 @@ def _check_array(name: str, content: bytes) -> None:
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read_header(file)
-    if dtype.hasobject or dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(content) - file.tell():
-        msg = f"the array {name!r} is not of the shape that it claims"
-        raise DamageError(msg)
+    fits = math.prod(shape) * dtype.itemsize == len(content) - file.tell()
+    is_true = fits and dtype.itemsize > 0 and not dtype.hasobject
+    expect(is_true, f"the array {name!r} is not of the shape that it claims")
