@@ -16,7 +16,42 @@ _IN_PYTHON = {"features": "features=[...].", "in_memory": "read it into memory w
 
 
 class _Message:
-    """A text about a parameter.
+    """A text about a parameter, as `GmilError` describes it."""
+
+    def __init__(self, message: str = "", *, parameter: str | None = None, value: Any = None, fix: str = "") -> None:
+        super().__init__(message)  # type: ignore[call-arg]  # of an exception
+        self.parameter, self.value, self.fix = parameter, value, fix
+
+    def __str__(self) -> str:
+        return self.told({})
+
+    def told(self, options: Mapping[str, str]) -> str:
+        """Return the text with options of a command in place of parameters.
+
+        Parameters
+        ----------
+        options : dict of str
+            What parameters are called there; others keep their names.
+        """
+        message = super().__str__()
+        if self.fix:
+            return f"{message} {self.fix.format_map(_Named(options))}"
+        if self.parameter is None:
+            return message
+        name, equals = options.get(self.parameter, self.parameter), " " if self.parameter in options else "="
+        return f"{name} {message}" if self.value is None else f"{name}{equals}{self.value} {message}"
+
+
+class _Named(dict[str, str]):
+    """Options by parameter, as the last word of a sentence."""
+
+    def __getitem__(self, parameter: str) -> str:
+        option = self.get(parameter)
+        return _IN_PYTHON.get(parameter, f"{parameter}=...") if option is None else f"{option}."
+
+
+class GmilError(_Message, Exception):
+    """Base of all errors raised by gmil: a message, and the parameter that it is about.
 
     Parameters
     ----------
@@ -39,35 +74,6 @@ class _Message:
     >>> print(BagValidationError("There is no bag column.", parameter="bag", fix="Name it with {bag}"))
     There is no bag column. Name it with bag=...
     """
-
-    def __init__(self, *args: Any, parameter: str | None = None, value: Any = None, fix: str = "") -> None:
-        super().__init__(*args)
-        self.parameter, self.value, self.fix = parameter, value, fix
-
-    def __str__(self) -> str:
-        return self.told({})
-
-    def told(self, options: Mapping[str, str]) -> str:
-        """Return the text with options of a command, where it has them, in place of parameters."""
-        message = super().__str__()
-        if self.fix:
-            return f"{message} {self.fix.format_map(_Named(options))}"
-        if self.parameter is None:
-            return message
-        name, equals = options.get(self.parameter, self.parameter), " " if self.parameter in options else "="
-        return f"{name} {message}" if self.value is None else f"{name}{equals}{self.value} {message}"
-
-
-class _Named(dict[str, str]):
-    """Options by parameter, as the last word of a sentence."""
-
-    def __getitem__(self, parameter: str) -> str:
-        option = self.get(parameter)
-        return _IN_PYTHON.get(parameter, f"{parameter}=...") if option is None else f"{option}."
-
-
-class GmilError(_Message, Exception):
-    """Base of all errors raised by gmil."""
 
 
 class ColumnWarning(_Message, UserWarning):

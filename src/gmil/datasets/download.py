@@ -28,6 +28,7 @@ _CHUNK = 1 << 16
 _MOST_SECONDS = 600.0  # for all attempts together; no data set is nearly as large
 _MOST_BYTES = 1 << 28  # no data set is nearly as large; a server that never stops would fill the disk
 _TOO_MANY_REQUESTS = 429
+_CHANGED = "It was not kept; the file has changed at its source or on the way."
 
 
 class _InterruptedError(Exception):
@@ -99,7 +100,7 @@ def _fetch(url: str, temporary: Path, target: Path, sha256: str, delays: Sequenc
                 raise DatasetError(msg) from error
             time.sleep(delay)
         else:
-            _refuse_other_file(url, found, sha256)
+            _refuse_other_file(url, found, sha256, _CHANGED)
             return
 
 
@@ -117,12 +118,9 @@ def _copy(url: str, temporary: Path, deadline: float) -> str:
     return digest.hexdigest()
 
 
-def _refuse_other_file(url: str, found: str, sha256: str) -> None:
+def _refuse_other_file(where: object, found: str, sha256: str, fix: str) -> None:
     if found != sha256:
-        msg = (
-            f"{url} is not the file that gmil knows: its SHA-256 is {found}, not {sha256}. "
-            "It was not kept; the file has changed at its source or on the way."
-        )
+        msg = f"{where} is not the file that gmil knows: its SHA-256 is {found}, not {sha256}. {fix}"
         raise DatasetError(msg)
 
 
@@ -130,12 +128,7 @@ def refuse_damaged(path: Path, sha256: str) -> None:
     """Refuse a file of the data folder that is not, or no longer, what was downloaded."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
-        msg = (
-            f"{path} is not the file that gmil knows: its SHA-256 is {found}, not {sha256}. Remove it: it is then "
-            "downloaded again."
-        )
-        raise DatasetError(msg)
+    _refuse_other_file(path, found, sha256, "Remove it: it is then downloaded again.")
 
 
 def _refuse_endless(url: str, size: int) -> None:

@@ -23,6 +23,7 @@ from gmil.io.formats.rows import rows_to_bags
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -63,7 +64,8 @@ def load(
     """
     info = describe(name)
     if info.kind == "bundled":
-        found = _bundled(info)
+        with resources.as_file(resources.files("gmil.datasets") / "bundled" / info.filename) as path:
+            found = _from_npz(info, path)
     else:
         found = _from_folder(info, download.data_home(data_home), download_if_missing)
     return (found.bags, found.y) if return_X_y else found
@@ -105,13 +107,21 @@ def load_musk2(*, return_X_y: bool = False) -> Any:
     return load("musk2", return_X_y=return_X_y)
 
 
-def fetch_elephant(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Fetch Elephant: 200 Corel images (100 show one), 1391 segments, 230 features; downloaded once.
+def _corel_fetcher(name: str, n_instances: int) -> Callable[..., Any]:
+    """Return the function that fetches one of the three sets of Corel images."""
+
+    def fetch(
+        *,
+        data_home: str | os.PathLike[str] | None = None,
+        download_if_missing: bool = True,
+        return_X_y: bool = False,
+    ) -> Any:
+        return load(name, data_home=data_home, download_if_missing=download_if_missing, return_X_y=return_X_y)
+
+    fetch.__name__ = fetch.__qualname__ = f"fetch_{name}"
+    fetch.__doc__ = f"""Fetch {name.capitalize()}: 200 Corel images, {n_instances} segments, 230 features.
+
+    100 of the images show one. They are downloaded once.
 
     Parameters
     ----------
@@ -122,47 +132,12 @@ def fetch_elephant(
     return_X_y : bool
         Return ``(bags, y)`` instead of a Bunch.
     """
-    return _fetch("elephant", data_home, download_if_missing, return_X_y)
+    return fetch
 
 
-def fetch_fox(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Fetch Fox: 200 Corel images (100 show one), 1320 segments, 230 features; downloaded once.
-
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
-    download_if_missing : bool
-        Whether to download it where it is not there.
-    return_X_y : bool
-        Return ``(bags, y)`` instead of a Bunch.
-    """
-    return _fetch("fox", data_home, download_if_missing, return_X_y)
-
-
-def fetch_tiger(
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-) -> Any:
-    """Fetch Tiger: 200 Corel images (100 show one), 1220 segments, 230 features; downloaded once.
-
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
-    download_if_missing : bool
-        Whether to download it where it is not there.
-    return_X_y : bool
-        Return ``(bags, y)`` instead of a Bunch.
-    """
-    return _fetch("tiger", data_home, download_if_missing, return_X_y)
+fetch_elephant = _corel_fetcher("elephant", 1391)
+fetch_fox = _corel_fetcher("fox", 1320)
+fetch_tiger = _corel_fetcher("tiger", 1220)
 
 
 def fetch_trec9(*, data_home: str | os.PathLike[str] | None = None, return_X_y: bool = False) -> Any:
@@ -175,7 +150,7 @@ def fetch_trec9(*, data_home: str | os.PathLike[str] | None = None, return_X_y: 
     return_X_y : bool
         Return ``(bags, y)`` instead of a Bunch.
     """
-    return _fetch("trec9", data_home, False, return_X_y)
+    return load("trec9", data_home=data_home, return_X_y=return_X_y)
 
 
 def fetch_ucf_crime(*, data_home: str | os.PathLike[str] | None = None, return_X_y: bool = False) -> Any:
@@ -191,27 +166,7 @@ def fetch_ucf_crime(*, data_home: str | os.PathLike[str] | None = None, return_X
     return_X_y : bool
         Return ``(bags, y)`` instead of a Bunch.
     """
-    return _fetch("ucf-crime", data_home, False, return_X_y)
-
-
-def _fetch(
-    name: str,
-    data_home: str | os.PathLike[str] | None,
-    download_if_missing: bool,
-    return_X_y: bool,
-) -> Any:
-    return load(
-        name,
-        data_home=data_home,
-        download_if_missing=download_if_missing,
-        return_X_y=return_X_y,
-    )
-
-
-def _bundled(info: DatasetInfo) -> Bunch:
-    source = resources.files("gmil.datasets") / "bundled" / info.filename
-    with resources.as_file(source) as path:
-        return _from_npz(info, path)
+    return load("ucf-crime", data_home=data_home, return_X_y=return_X_y)
 
 
 def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> Bunch:
@@ -245,17 +200,10 @@ def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
     _refuse_other_values(info, found)
     if "y_instance" in arrays:
         found.instance_y = arrays["y_instance"].astype(np.int64)
-    for name in ("official_split", "repo_split", "frame_skip"):
-        if name in arrays:
-            found[name] = arrays[name]
-    if info.name == "ucf-crime":
-        found.events = np.array([_event(name) for name in arrays["bag_names"]])
+    found.update({name: arrays[name] for name in ("official_split", "repo_split", "frame_skip") if name in arrays})
+    if info.name == "ucf-crime":  # the name of a video begins with what it shows
+        found.events = np.array([re.sub(r"[^A-Za-z].*", "", name) for name in arrays["bag_names"]])
     return found
-
-
-def _event(name: str) -> str:
-    match = re.match(r"[A-Za-z]+", name)
-    return match[0] if match else ""
 
 
 def _from_andrews(info: DatasetInfo, path: Path) -> Bunch:

@@ -16,8 +16,8 @@ import numpy as np
 
 from gmil.bags import tables
 from gmil.bags.parquet_files import parquet_writer
-from gmil.errors import FileAccessError, MissingFileError
-from gmil.safety.atomic import clear_disk_errors
+from gmil.errors import FileAccessError
+from gmil.safety.atomic import clear_disk_errors, refuse_target
 
 if TYPE_CHECKING:
     import os
@@ -181,9 +181,7 @@ def _new_folder(path: Path) -> Iterator[Path]:
     if path.exists():
         msg = f"{path} exists already. Remove it, or choose another folder."
         raise FileAccessError(msg)
-    if not path.parent.is_dir():
-        msg = f"{path} cannot be written: there is no folder {path.parent}. Create it first."
-        raise MissingFileError(msg)
+    refuse_target(path)
     with clear_disk_errors(path):
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
         try:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from gmil.bags import Bags
+from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,9 +89,13 @@ def make_bags(
     >>> int(made.y.sum()), int(made.instance_y.sum())
     (3, 9)
     """
-    _check_counts(n_bags=n_bags, n_features=n_features, n_concepts=n_concepts)
-    _check_shares(positive_share=positive_share, label_noise=label_noise)
-    _check_amounts(witness_rate, n_classes, separation, noise)
+    _check_counts(1, n_bags=n_bags, n_features=n_features, n_concepts=n_concepts)
+    _check_counts(2, n_classes=n_classes)
+    for name, share in (("positive_share", positive_share), ("label_noise", label_noise)):
+        _expect(0 <= share <= 1, name, "lie between 0 and 1", share)
+    _expect(0 < witness_rate <= 1, "witness_rate", "be above 0 and at most 1", witness_rate)
+    for name, amount in (("separation", separation), ("noise", noise)):
+        _expect(0 <= amount < np.inf, name, "be a finite number >= 0", amount)
     smallest, largest = _size_range(bag_size)
     rng = check_random_state(random_state)
     sizes = rng.randint(smallest, largest + 1, size=n_bags)
@@ -154,34 +159,18 @@ def _with_label_noise(labels: Integers, share: float, n_classes: int, rng: np.ra
 
 def _size_range(bag_size: int | tuple[int, int]) -> tuple[int, int]:
     pair = (bag_size, bag_size) if isinstance(bag_size, (int, np.integer)) else tuple(bag_size)
-    if len(pair) != 2 or not 1 <= pair[0] <= pair[1]:
-        msg = f"bag_size must be a size >= 1, or a smallest and a largest one, got {bag_size!r}."
-        raise ValueError(msg)
+    fits = len(pair) == 2 and 1 <= pair[0] <= pair[1]
+    _expect(fits, "bag_size", "be a size >= 1, or a smallest and a largest one", bag_size)
     return int(pair[0]), int(pair[1])
 
 
-def _check_counts(**counts: int) -> None:
+def _check_counts(least: int, **counts: int) -> None:
     for name, count in counts.items():
-        if not isinstance(count, (int, np.integer)) or count < 1:
-            msg = f"{name} must be an integer >= 1, got {count!r}."
-            raise ValueError(msg)
+        fits = isinstance(count, (int, np.integer)) and count >= least
+        _expect(fits, name, f"be an integer >= {least}", count)
 
 
-def _check_shares(**shares: float) -> None:
-    for name, share in shares.items():
-        if not 0 <= share <= 1:
-            msg = f"{name} must lie between 0 and 1, got {share!r}."
-            raise ValueError(msg)
-
-
-def _check_amounts(witness_rate: float, n_classes: int, separation: float, noise: float) -> None:
-    if not 0 < witness_rate <= 1:
-        msg = f"witness_rate must be above 0 and at most 1, got {witness_rate!r}."
-        raise ValueError(msg)
-    if not isinstance(n_classes, (int, np.integer)) or n_classes < 2:
-        msg = f"n_classes must be an integer >= 2, got {n_classes!r}."
-        raise ValueError(msg)
-    for name, amount in (("separation", separation), ("noise", noise)):
-        if not 0 <= amount < np.inf:
-            msg = f"{name} must be a finite number >= 0, got {amount!r}."
-            raise ValueError(msg)
+def _expect(holds: object, name: str, rule: str, value: Any) -> None:
+    if not holds:
+        msg = f"must {rule}, got {value!r}."
+        raise BagValidationError(msg, parameter=name)

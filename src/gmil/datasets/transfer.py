@@ -17,7 +17,7 @@ _SECONDS_OF_SILENCE = 30.0
 
 def open_address(url: str, deadline: float) -> Any:
     """Open an address; reading raises `DatasetError` once ``deadline``, by `time.monotonic`, is over."""
-    opener = urllib.request.build_opener(_Redirects, _Timed(deadline), _TimedSecure(deadline))
+    opener = urllib.request.build_opener(_Redirects, _Timed(deadline))
     return opener.open(url, timeout=_SECONDS_OF_SILENCE)
 
 
@@ -35,19 +35,15 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-class _Timed(urllib.request.HTTPHandler):
+class _Timed(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Opens both kinds of addresses, and takes the place of both handlers of `urllib`."""
+
     def __init__(self, deadline: float) -> None:
         super().__init__()
         self.deadline = deadline
 
     def http_open(self, req: Any) -> Any:
         return self.do_open(functools.partial(_connection, http.client.HTTPConnection, self.deadline), req)
-
-
-class _TimedSecure(urllib.request.HTTPSHandler):
-    def __init__(self, deadline: float) -> None:
-        super().__init__()
-        self.deadline = deadline
 
     def https_open(self, req: Any) -> Any:
         return self.do_open(functools.partial(_connection, http.client.HTTPSConnection, self.deadline), req)
