@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gmil.checks import check_data
-from gmil.cli.console import announced, clear_errors, print_table
+from gmil.cli.console import announced, print_table
 from gmil.cli.options import group_options, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ def check(source: str, permutations: int, seed: int, reader: Reader, as_json: bo
     Looks for repeated bags and instances, missing values, what the size of a bag alone tells, and whether labels can be
     learnt better than shuffled labels, and from instances better than from noise.
     """
-    with clear_errors():
-        data = reader.labelled(source, in_memory=True)
-        with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
-            found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
-        if as_json:
-            click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
-            return
-        rows = [[f.name, "" if f.level == "ok" else f.level, f.text] for f in found.findings]
-        print_table(["looked at", "level", "found"], rows, title=f"{data.name}: {found.verdict}", text_columns=3)
+    data = reader.labelled(source, in_memory=True)
+    with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
+        found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
+    if as_json:
+        click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
+        return
+    rows = [[f.name, "" if f.level == "ok" else f.level, f.text] for f in found.findings]
+    print_table(["looked at", "level", "found"], rows, title=f"{data.name}: {found.verdict}", text_columns=3)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from joblib import cpu_count
 
-from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
+from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
@@ -65,15 +65,14 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     It begins with checks of the data: bag size alone, repeated instances, shuffled labels. Finished folds are kept in
     the output folder: a comparison that was stopped goes on.
     """
-    with clear_errors():
-        labelled = reader.labelled(data, in_memory=True)
-        asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
-        asked |= {"positive": wanted["positive"], "group": reader.group}
-        summary = _compare(labelled, Wanted.of(wanted), asked, output)
-        _print(summary)
-        _write(summary, Path(output))
-        if summary["failures"]:
-            sys.exit(FAILED)
+    labelled = reader.labelled(data, in_memory=True)
+    asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
+    asked |= {"positive": wanted["positive"], "group": reader.group}
+    summary = _compare(labelled, Wanted.of(wanted), asked, output)
+    _print(summary)
+    _write(summary, Path(output))
+    if summary["failures"]:
+        sys.exit(FAILED)
 
 
 def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], output: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gmil.cli.console import Progress, StreamProgress, clear_errors, print_table, say
+from gmil.cli.console import Progress, StreamProgress, print_table, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import group_block_options, jobs_option, json_option, method_options, seed_option
 from gmil.model_selection.crossval import cross_validate
@@ -46,7 +46,7 @@ def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **p
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only. With --group
     whole groups are left out, of folds and of what a method chooses inside its training folds.
     """
-    with clear_errors(), cluster(reader.dask) as client:
+    with cluster(reader.dask) as client:
         rows = [_row(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         if as_json:
             click.echo(json.dumps(rows, indent=2))

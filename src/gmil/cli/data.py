@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from gmil import datasets
-from gmil.cli.console import Progress, clear_errors, print_table, say
+from gmil.cli.console import Progress, print_table, say
 from gmil.cli.options import data_options, json_option
 from gmil.errors import listed
 from gmil.safety.atomic import refuse_target
@@ -27,17 +27,16 @@ def data() -> None:
 @json_option
 def list_data(as_json: bool) -> None:
     """List the data sets that gmil knows."""
-    with clear_errors():
-        known = [datasets.describe(name) for name in datasets.dataset_names()]
-        if as_json:
-            fields = ("name", "kind", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
-            click.echo(json.dumps([{name: getattr(info, name) for name in fields} for info in known], indent=2))
-            return
-        rows = [
-            [i.name, i.kind, str(i.n_bags), str(i.n_positive), str(i.n_instances), str(i.n_features), i.licence]
-            for i in known
-        ]
-        print_table(["name", "kind", "bags", "positive", "instances", "features", "licence"], rows)
+    known = [datasets.describe(name) for name in datasets.dataset_names()]
+    if as_json:
+        fields = ("name", "kind", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
+        click.echo(json.dumps([{name: getattr(info, name) for name in fields} for info in known], indent=2))
+        return
+    rows = [
+        [i.name, i.kind, str(i.n_bags), str(i.n_positive), str(i.n_instances), str(i.n_features), i.licence]
+        for i in known
+    ]
+    print_table(["name", "kind", "bags", "positive", "instances", "features", "licence"], rows)
 
 
 @data.command()
@@ -46,14 +45,13 @@ def list_data(as_json: bool) -> None:
 @json_option
 def info(source: str, reader: Reader, as_json: bool) -> None:
     """Describe DATA, a data set or a file: bags, instances, sizes, classes."""
-    with clear_errors():
-        found = summary(reader.read(source))
-        if as_json:
-            click.echo(json.dumps(found, indent=2))
-            return
-        print_table(["", "value"], [[name, _as_text(value)] for name, value in found.items()])
-        if source in datasets.dataset_names():
-            say(str(datasets.describe(source)))
+    found = summary(reader.read(source))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    print_table(["", "value"], [[name, _as_text(value)] for name, value in found.items()])
+    if source in datasets.dataset_names():
+        say(str(datasets.describe(source)))
 
 
 def _as_text(value: Any) -> str:
@@ -89,7 +87,7 @@ def summary(data: LabelledBags) -> dict[str, Any]:
 @click.option("--seed", "random_state", default=0, show_default=True, help="Seed.")
 def make(kind: str, output: str, **sizes: int) -> None:
     """Make data to order: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
-    with clear_errors(), Progress(f"{kind}, instances") as progress:
+    with Progress(f"{kind}, instances") as progress:
         datasets.make_med11(output, progress=progress, **sizes)
         say(f"{output}: {sizes['n_bags']} bags, {sizes['n_instances']} instances written.")
 
@@ -100,8 +98,7 @@ def make(kind: str, output: str, **sizes: int) -> None:
 @data_options
 def convert(source: str, target: str, reader: Reader) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
-    with clear_errors():
-        refuse_target(target, source)
-        found = reader.read(source, in_memory=True)
-        datasets.write(target, found.bags, found.y)
-        say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")
+    refuse_target(target, source)
+    found = reader.read(source, in_memory=True)
+    datasets.write(target, found.bags, found.y)
+    say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

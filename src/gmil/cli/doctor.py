@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gmil.cli.console import clear_errors, print_table
+from gmil.cli.console import print_table
 from gmil.cli.options import json_option
 from gmil.datasets import data_home
 from gmil.engine import available_backends, describe_native, describe_torch, resolve
@@ -23,13 +23,12 @@ _EXTRAS = ("pandas", "polars", "av")
 @json_option
 def doctor(as_json: bool) -> None:
     """Show versions, the active backend, threads, BLAS and where data is looked for."""
-    with clear_errors():
-        found = examine()
-        if as_json:
-            click.echo(json.dumps(found, indent=2))
-            return
-        flat = {**{k: v for k, v in found.items() if k != "versions"}, **found["versions"]}
-        print_table(["", "value"], [[name, str(value)] for name, value in flat.items()])
+    found = examine()
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    flat = {**{k: v for k, v in found.items() if k != "versions"}, **found["versions"]}
+    print_table(["", "value"], [[name, str(value)] for name, value in flat.items()])
 
 
 def examine() -> dict[str, Any]:

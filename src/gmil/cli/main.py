@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from gmil import __version__
 from gmil.base import methods
 from gmil.cli.check import check
 from gmil.cli.compare import compare
+from gmil.cli.console import clear_errors
 from gmil.cli.cv import cv
 from gmil.cli.data import data
 from gmil.cli.doctor import doctor
@@ -20,7 +23,15 @@ from gmil.cli.theory import theory
 from gmil.cli.video import video
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Main(click.Group):
+    """Runs commands so that whatever goes wrong is one sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with clear_errors():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gmil")
 def main() -> None:
     """Learn from bags of instances: a label per bag, a score per instance."""

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from gmil.bags.parquet_files import write_parquet
-from gmil.cli.console import StreamProgress, announced, clear_errors, say
+from gmil.cli.console import StreamProgress, announced, say
 from gmil.cli.inputs import cluster, for_method, seeded
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
 from gmil.errors import BagValidationError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @group_block_options
 def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> None:
     """Fit a method on DATA, a data set, a file or a folder, and save the model."""
-    with clear_errors(), cluster(reader.dask) as client:
+    with cluster(reader.dask) as client:
         refuse_target(output, data)
         labelled = reader.labelled(data)
         estimator = seeded(method.estimator(labelled), method.settings, seed)
@@ -61,7 +61,7 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
 
     Of two classes, decision and probability are about the positive one.
     """
-    with clear_errors(), cluster(reader.dask) as client:
+    with cluster(reader.dask) as client:
         _check_output(output, model, data)
         estimator = model_files.load(model)
         with reading(for_method(estimator, reader.read(data, needs_labels=False), client)) as bags:

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from gmil.cli.console import clear_errors
 from gmil.cli.inputs import DEFAULT_METHOD, Method, Reader
 from gmil.errors import SpecificationError
 
@@ -36,10 +35,9 @@ def _as_record(name: str, record: Any, *added: Decorator) -> Decorator:
 
 
 def _checked_jobs(_context: click.Context, _parameter: click.Parameter, jobs: int | None) -> int | None:
-    with clear_errors():
-        if jobs is not None and (jobs == 0 or jobs < -1):
-            msg = f"must be a number of processes, or -1 for every core, got {jobs}."
-            raise SpecificationError(msg, parameter="n_jobs")
+    if jobs is not None and (jobs == 0 or jobs < -1):
+        msg = f"must be a number of processes, or -1 for every core, got {jobs}."
+        raise SpecificationError(msg, parameter="n_jobs")
     return jobs
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from joblib import cpu_count
 
-from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
+from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.options import all_cores_option, methods_option, options, output_option
 from gmil.cli.results import number, percent, print_notes, title_of, write_results
 from gmil.paper import load_spec, measure, run
@@ -61,9 +61,8 @@ def table1(**options: Any) -> None:
     from gmil.paper.tables import table1 as table
     from gmil.reporting.plots.paper import draw_table1
 
-    with clear_errors():
-        asked = _request("table1", options)
-        _finish(asked, table.summarize(_run(asked)), table.flat_rows, draw_table1, _print_table1)
+    asked = _request("table1", options)
+    _finish(asked, table.summarize(_run(asked)), table.flat_rows, draw_table1, _print_table1)
 
 
 @paper.command()
@@ -73,11 +72,10 @@ def table2(**options: Any) -> None:
     from gmil.paper.tables import table2 as table
     from gmil.reporting.plots.paper import draw_table2
 
-    with clear_errors():
-        asked = _request("table2", options)
-        if options["jobs"] not in (None, 1):
-            say("Times are measured in one process; --jobs is not used.")
-        _finish(asked, table.summarize(asked.spec, _measure(asked)), table.flat_rows, draw_table2, _print_table2)
+    asked = _request("table2", options)
+    if options["jobs"] not in (None, 1):
+        say("Times are measured in one process; --jobs is not used.")
+    _finish(asked, table.summarize(asked.spec, _measure(asked)), table.flat_rows, draw_table2, _print_table2)
 
 
 @paper.command()
@@ -87,12 +85,11 @@ def figure7(**options: Any) -> None:
     from gmil.paper.figures import figure7 as figure
     from gmil.reporting.plots.paper import draw_figure7
 
-    with clear_errors():
-        asked = _request("figure7", options)
-        results = _run(asked)
-        rounds = _QUICK_ROUNDS if asked.spec.is_quick else _ROUNDS
-        timed = dataclasses.replace(asked, spec=asked.spec.repeated(rounds))
-        _finish(asked, figure.summarize(results, _measure(timed)), figure.flat_rows, draw_figure7, _print_figure7)
+    asked = _request("figure7", options)
+    results = _run(asked)
+    rounds = _QUICK_ROUNDS if asked.spec.is_quick else _ROUNDS
+    timed = dataclasses.replace(asked, spec=asked.spec.repeated(rounds))
+    _finish(asked, figure.summarize(results, _measure(timed)), figure.flat_rows, draw_figure7, _print_figure7)
 
 
 def _request(name: str, options: dict[str, Any]) -> Request:

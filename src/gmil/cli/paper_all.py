@@ -26,13 +26,12 @@ def everything(context: click.Context, /, **options: Any) -> None:
     from gmil.cli.report import save_all
     from gmil.reporting.runs import run_report
 
-    with clear_errors():
-        names = sorted((name for name in paper.commands if name.startswith(("table", "figure"))), key=_turn)
-        failed = [name for name in names if not _succeeds(context, name, options)]
-        save_all(run_report(options["output"]), Path(options["output"]))
-        if failed:
-            say(f"Something failed in {', '.join(failed)}; the report shows what there is.")
-            sys.exit(FAILED)
+    names = sorted((name for name in paper.commands if name.startswith(("table", "figure"))), key=_turn)
+    failed = [name for name in names if not _succeeds(context, name, options)]
+    save_all(run_report(options["output"]), Path(options["output"]))
+    if failed:
+        say(f"Something failed in {', '.join(failed)}; the report shows what there is.")
+        sys.exit(FAILED)
 
 
 def _why_no_videos() -> str | None:
@@ -73,7 +72,8 @@ def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> boo
         given["minutes"] = _QUICK_MINUTES
     taken = {parameter.name for parameter in command.params}
     try:
-        context.invoke(command, **{k: v for k, v in given.items() if k in taken})
+        with clear_errors():
+            context.invoke(command, **{k: v for k, v in given.items() if k in taken})
     except SystemExit as end:
         if end.code != FAILED:
             raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.cli.console import clear_errors, print_table, say
+from gmil.cli.console import print_table, say
 from gmil.cli.options import methods_option, output_option, seed_option
 from gmil.cli.results import number, print_notes, write_results
 from gmil.errors import BagValidationError, DatasetError
@@ -32,12 +32,11 @@ def table3(med11: str | None, methods: list[str] | None, repeats: int, seed: int
     from gmil.paper.tables import table3 as table
     from gmil.reporting.plots.paper import draw_table3
 
-    with clear_errors():
-        _refuse_unknown(methods or [])
-        videos = _videos(med11)
-        summary = table.measure_table3(videos, output=output, repeats=repeats, seed=seed, only=methods, progress=say)
-        write_results(Path(output) / summary["experiment"], summary, table.flat_rows(summary), draw_table3)
-        _print_table3(summary)
+    _refuse_unknown(methods or [])
+    videos = _videos(med11)
+    summary = table.measure_table3(videos, output=output, repeats=repeats, seed=seed, only=methods, progress=say)
+    write_results(Path(output) / summary["experiment"], summary, table.flat_rows(summary), draw_table3)
+    _print_table3(summary)
 
 
 @click.command()
@@ -50,19 +49,18 @@ def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
     from gmil.paper.figures import figure9 as figure
     from gmil.reporting.plots.paper import draw_figure9
 
-    with clear_errors():
-        if minutes <= 0:
-            msg = f"--minutes must be above 0, got {minutes}."
-            raise BagValidationError(msg)
-        summary = figure.measure_figure9(med11 or UCF, minutes=minutes, seed=seed, progress=say)
-        write_results(Path(output) / summary["experiment"], summary, figure.flat_rows(summary), draw_figure9)
-        rows = [
-            [curve["label"], str(point["bags"]), str(point["instances"]), f"{point['seconds']:.2f}"]
-            for curve in summary["curves"]
-            for point in curve["points"]
-        ]
-        print_table(["method", "bags", "instances", "seconds"], rows, title=f"{summary['title']}, {summary['dataset']}")
-        _print_notes(summary)
+    if minutes <= 0:
+        msg = f"--minutes must be above 0, got {minutes}."
+        raise BagValidationError(msg)
+    summary = figure.measure_figure9(med11 or UCF, minutes=minutes, seed=seed, progress=say)
+    write_results(Path(output) / summary["experiment"], summary, figure.flat_rows(summary), draw_figure9)
+    rows = [
+        [curve["label"], str(point["bags"]), str(point["instances"]), f"{point['seconds']:.2f}"]
+        for curve in summary["curves"]
+        for point in curve["points"]
+    ]
+    print_table(["method", "bags", "instances", "seconds"], rows, title=f"{summary['title']}, {summary['dataset']}")
+    _print_notes(summary)
 
 
 def _refuse_unknown(names: list[str]) -> None:

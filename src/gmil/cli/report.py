@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gmil.cli.console import clear_errors, say
+from gmil.cli.console import say
 
 if TYPE_CHECKING:
     from gmil.reporting import Report
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 )
 def report(run: str, output: str | None, look: str | None) -> None:
     """Write the report of RUN, the output folder of gmil paper or gmil compare."""
-    with clear_errors():
-        from gmil.reporting.runs import run_report
+    from gmil.reporting.runs import run_report
 
-        made = run_report(run, look=look)
-        if output is None:
-            save_all(made, Path(run))
-        else:
-            say(f"{made.save(output)} is written.")
-        click.echo(made.summary.verdict)
+    made = run_report(run, look=look)
+    if output is None:
+        save_all(made, Path(run))
+    else:
+        say(f"{made.save(output)} is written.")
+    click.echo(made.summary.verdict)
 
 
 def save_all(made: Report, folder: Path) -> None:

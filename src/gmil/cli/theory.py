@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gmil.cli.console import Progress, clear_errors, print_table
+from gmil.cli.console import Progress, print_table
 from gmil.cli.options import output_option
 from gmil.cli.results import write_results
 from gmil.errors import SpecificationError
@@ -24,15 +24,14 @@ def theory(quick: bool, seeds: int, output: str) -> None:
     from gmil.paper.theory.study import flat_rows, run_study
     from gmil.reporting.plots.paper import draw_theory
 
-    with clear_errors():
-        if seeds < 1:
-            msg = f"--seeds must be at least 1, got {seeds}."
-            raise SpecificationError(msg)
-        with Progress("theory, generated sets") as progress:
-            summary = run_study(_QUICK_SEEDS if quick else seeds, progress)
-        stem = Path(output) / f"theory{'-quick' if quick else ''}"
-        write_results(stem, summary, flat_rows(summary), draw_theory)
-        _print_summary(summary)
+    if seeds < 1:
+        msg = f"--seeds must be at least 1, got {seeds}."
+        raise SpecificationError(msg)
+    with Progress("theory, generated sets") as progress:
+        summary = run_study(_QUICK_SEEDS if quick else seeds, progress)
+    stem = Path(output) / f"theory{'-quick' if quick else ''}"
+    write_results(stem, summary, flat_rows(summary), draw_theory)
+    _print_summary(summary)
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.cli.console import FAILED, Progress, clear_errors, print_table, say
+from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, parse_setting, seeded
 from gmil.cli.options import jobs_option, json_option, options, seed_option, setting_option
 from gmil.errors import VideoError
@@ -87,23 +87,20 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
     """
     from gmil.video import IndexSettings, Vocabulary, index_videos
 
-    with clear_errors():
-        options["n_words"] = options.pop("words")
-        options["descriptor"] = _descriptor(options["descriptor"])
-        words = None if vocabulary is None else Vocabulary.load(vocabulary)
-        stages: dict[str, Progress] = {}
+    options["n_words"] = options.pop("words")
+    options["descriptor"] = _descriptor(options["descriptor"])
+    words = None if vocabulary is None else Vocabulary.load(vocabulary)
+    stages: dict[str, Progress] = {}
 
-        def progress(what: str, done: int, total: int) -> None:
-            stages.setdefault(what, Progress(what))(done, total)
-            if done == total:
-                stages[what].__exit__()
+    def progress(what: str, done: int, total: int) -> None:
+        stages.setdefault(what, Progress(what))(done, total)
+        if done == total:
+            stages[what].__exit__()
 
-        result = index_videos(
-            videos, output, IndexSettings(**options), vocabulary=words, n_jobs=jobs, progress=progress
-        )
-        how = "learned" if result.learned else "used again"
-        say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
-        _end_with(result.failures)
+    result = index_videos(videos, output, IndexSettings(**options), vocabulary=words, n_jobs=jobs, progress=progress)
+    how = "learned" if result.learned else "used again"
+    say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
+    _end_with(result.failures)
 
 
 def _descriptor(settings: tuple[str, ...]) -> Hog3DSettings:
@@ -138,24 +135,23 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
     from gmil.video import EventDetectors, vocabulary_of
     from gmil.video.events import STRETCH
 
-    with clear_errors():
-        features = _one_source(options["features"], options["other"])
-        refuse_target(output, features, options["labels"])
-        data = _labelled(features, options["labels"])
-        estimator = _estimator(options["method"], options["settings"], seed)
-        detectors = EventDetectors.fit(
-            data.bags,
-            data.y,
-            data.events,
-            estimator=estimator,
-            vocabulary=vocabulary_of(features),
-            stretch=STRETCH if stretch is None else stretch,
-            balanced=options["balanced"],
-            topics=options["topics"],
-        )
-        detectors.save(output)
-        counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
-        say(f"{output}: {len(data.events)} detectors from {len(data.bags)} videos ({counts}).")
+    features = _one_source(options["features"], options["other"])
+    refuse_target(output, features, options["labels"])
+    data = _labelled(features, options["labels"])
+    estimator = _estimator(options["method"], options["settings"], seed)
+    detectors = EventDetectors.fit(
+        data.bags,
+        data.y,
+        data.events,
+        estimator=estimator,
+        vocabulary=vocabulary_of(features),
+        stretch=STRETCH if stretch is None else stretch,
+        balanced=options["balanced"],
+        topics=options["topics"],
+    )
+    detectors.save(output)
+    counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
+    say(f"{output}: {len(data.events)} detectors from {len(data.bags)} videos ({counts}).")
 
 
 def _one_source(first: str | None, second: str | None) -> str:
@@ -197,34 +193,33 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     """Cross-validate detectors on FEATURES; where the labels have start and end, also when events happen."""
     from gmil.video import bags_for_folds, cross_validate_events, label_folds
 
-    with clear_errors():
-        features = _one_source(options["features"], options["other"])
-        data = _labelled(features, options["labels"])
-        tested = label_folds(data.y, folds, seed)
-        with Progress("Videos for all folds") as progress:
-            bags_of, words = bags_for_folds(
-                features, data, tested, vocabulary=vocabulary, n_jobs=jobs, progress=lambda _, *done: progress(*done)
-            )
-        with Progress("Folds") as progress:
-            result = cross_validate_events(
-                data,
-                bags_of,
-                tested,
-                estimator=_estimator(options["method"], options["settings"], seed),
-                vocabulary=words,
-                balanced=options["balanced"],
-                topics=options["topics"],
-                time_lines=any(data.spans),
-                seed=seed,
-                progress=progress,
-            )
-        rows = result.measures(data)
-        about = {"method": options["method"], "balanced": options["balanced"], "folds": folds, "seed": seed}
-        about |= {"vocabulary": words, "topics": result.topics, "videos": len(data.bags)}
-        if as_json:
-            click.echo(json.dumps({**about, "events": rows}, indent=2))
-        else:
-            _print_rows(rows, about)
+    features = _one_source(options["features"], options["other"])
+    data = _labelled(features, options["labels"])
+    tested = label_folds(data.y, folds, seed)
+    with Progress("Videos for all folds") as progress:
+        bags_of, words = bags_for_folds(
+            features, data, tested, vocabulary=vocabulary, n_jobs=jobs, progress=lambda _, *done: progress(*done)
+        )
+    with Progress("Folds") as progress:
+        result = cross_validate_events(
+            data,
+            bags_of,
+            tested,
+            estimator=_estimator(options["method"], options["settings"], seed),
+            vocabulary=words,
+            balanced=options["balanced"],
+            topics=options["topics"],
+            time_lines=any(data.spans),
+            seed=seed,
+            progress=progress,
+        )
+    rows = result.measures(data)
+    about = {"method": options["method"], "balanced": options["balanced"], "folds": folds, "seed": seed}
+    about |= {"vocabulary": words, "topics": result.topics, "videos": len(data.bags)}
+    if as_json:
+        click.echo(json.dumps({**about, "events": rows}, indent=2))
+    else:
+        _print_rows(rows, about)
 
 
 def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
@@ -268,20 +263,19 @@ def detect(
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
 
-    with clear_errors():
-        if html is not None:
-            refuse_target(html, model, *videos)
-        detectors = EventDetectors.load(model)
-        with Progress("Videos") as progress:
-            found, failures = find(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
-        if as_json:
-            click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
-        elif found:
-            _print_detections(found)
-        if html is not None and found:
-            write_page(found, html)
-            say(f"{html} is written.")
-        _end_with(failures)
+    if html is not None:
+        refuse_target(html, model, *videos)
+    detectors = EventDetectors.load(model)
+    with Progress("Videos") as progress:
+        found, failures = find(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
+    if as_json:
+        click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
+    elif found:
+        _print_detections(found)
+    if html is not None and found:
+        write_page(found, html)
+        say(f"{html} is written.")
+    _end_with(failures)
 
 
 def _print_detections(found: list[Detection]) -> None:
