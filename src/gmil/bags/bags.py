@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from gmil.bags import bag_files, parquet_files, tables
 from gmil.bags import display as bag_display
-from gmil.bags import joining as bag_joining
 from gmil.bags import parts as bag_parts
 from gmil.bags.roles import Named, roles_of, rows_of
 from gmil.errors import BagValidationError
@@ -227,7 +226,7 @@ class Bags:
         >>> Bags.concat([one, two])
         Bags(n_bags=2, n_instances=3, n_features=1, float64)
         """
-        return cls(**bag_joining.joined_parts(list(parts)))
+        return cls(**bag_parts.joined_parts(list(parts)))
 
     # ---------------------------------------------------------------- out again
 
