@@ -11,7 +11,6 @@ from gmil.errors import SpecificationError
 from gmil.paper import Protocol, load_spec, parse_spec, published, spec_names
 from gmil.paper.runs.jobs import known_methods, make_estimator
 from gmil.paper.tables.grids import expand_grid, settings_of
-from gmil.paper.tables.published import published
 
 
 @pytest.mark.parametrize("name", spec_names())

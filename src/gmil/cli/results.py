@@ -22,7 +22,7 @@ def write_results(
     write_json(summary, f"{stem}.json")
     write_csv(rows, f"{stem}.csv")
     draw(summary, stem)
-    say(f"{stem}.json, .csv, .png and .svg are written{note}.")
+    say(f"{stem}.json, .csv and .svg are written{note}.")
 
 
 def print_notes(notes: list[str]) -> None:
