@@ -7,7 +7,7 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench fuzz sanitize clean
+.PHONY: help setup demo test test-all lint format parameters bench fuzz sanitize clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ lint: $(VENV)/tests-installed  ## Check style, types and the direction of import
 format: $(VENV)/tests-installed  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+parameters: $(VENV)/installed  ## Write docs/parameters.md from the classes
+	$(BIN)/python tools/parameters.py
 
 bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation against plain scikit-learn, into results/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"

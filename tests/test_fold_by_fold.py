@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -63,3 +65,25 @@ def test_decisions_speak_of_one_class_whatever_a_setting_calls_positive(data, ru
     assert found.positive_label == labels[0]
     np.testing.assert_array_equal(found.auc(), [one.auc() for one in alone])
     np.testing.assert_array_equal(found.predictions[:, 0], [one.predictions[0, 0] for one in alone])
+
+
+class Threads(gmil.CitationKNN):
+    """Notes how many threads every fit has."""
+
+    seen: ClassVar[list] = []
+
+    def _learn(self, training):
+        self.seen.append(training.backend.n_threads)
+        super()._learn(training)
+
+
+def test_threads_belong_to_fits_and_processes_to_folds(data):
+    bags, y = data
+    expected = cross_validate(Threads(), bags, y, cv=3)
+    Threads.seen.clear()
+    found = cross_validate(Threads(), bags, y, cv=3, n_jobs=2)
+    assert Threads.seen == [2, 2, 2]
+    assert found == expected
+    for n in (1, 2):
+        model = gmil.GMIL(4) if n == 2 else Threads()
+        assert cross_validate(model, bags, y, cv=3, n_processes=n) == cross_validate(model, bags, y, cv=3)

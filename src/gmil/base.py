@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import functools
 import inspect
-import warnings
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from gmil.compat import Interval, StrOptions, checks_parameters
+from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
 from gmil.io.model_files.schema import Count, Kind, Labels, OrMissing, Plain, Texts
-from gmil.validation import check_bag_labels, check_bags, check_lazy_bags
+from gmil.sampling import make_generator
+from gmil.scale import LazyBags
+from gmil.validation import (
+    check_bag_labels,
+    check_bags,
+    check_groups,
+    check_label_count,
+    check_lazy_bags,
+    check_sample_weight,
+    choose_positive_class,
+    warn_of_positive_class,
+)
 
 if TYPE_CHECKING:
     import os
@@ -24,11 +37,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.fold_work import FoldWork, Worker
-    from gmil.scale import LazyBags
 
 AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
+AnyClassifier = TypeVar("AnyClassifier", bound="BagClassifier")
+
+PARAMETERS: dict[str, list[Any]] = {
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "backend": [StrOptions(set(BACKENDS))],
+    "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
+    "kernel": [StrOptions({"rbf", "linear"})],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "n_jobs": [Integral, None],
+    "n_processes": [Integral, None],
+    "pos_label": [Real, str, "boolean", None],
+    "random_state": ["random_state"],
+    "tune": ["boolean"],
+}
+"""What a parameter of this name may be in every estimator that has it and says nothing else."""
 
 _methods: dict[str, Callable[..., Any]] = {}
 
@@ -76,6 +104,9 @@ def methods() -> dict[str, Any]:
 class BagEstimator(BaseEstimator):
     """An estimator on bags: it takes `Bags`, lists of 2-D arrays, 3-D arrays, and 2-D arrays of one-instance bags."""
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    """What parameters may be. A class names what is not in `PARAMETERS` and not said by a class above it."""
+
     _kept_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that a fitted model goes by: ``fit`` keeps them as attributes, and no later ``set_params`` matters."""
 
@@ -86,6 +117,12 @@ class BagEstimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls.__init__ is not object.__init__:  # a class that stands for others has no parameters of its own
+            rules = dict(PARAMETERS)
+            for base in reversed(cls.__mro__):
+                rules |= vars(base).get("_parameter_constraints", {})
+            names = inspect.signature(cls.__init__).parameters
+            cls._parameter_constraints = {name: rules[name] for name in names if name in rules}
         if has_fit_parameter(cls, "groups"):  # scikit-learn's metadata routing then hands them on without being told
             setattr(cls, "__metadata_request__fit", {"groups": True})
 
@@ -120,35 +157,29 @@ class BagEstimator(BaseEstimator):
         return tags
 
 
-def warn_of_positive_class(label: Any) -> None:
-    """Say which of two strings is taken as the positive class, as a warning about the line that called gmil."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("gmil", "sklearn"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(
-        f"The labels are strings; {label!r} is taken as the positive class. "
-        "Pass pos_label to choose, or to silence this.",
-        UserWarning,
-        stacklevel=level,
-    )
+class Training(NamedTuple):
+    """What a classifier learns from, and with."""
 
+    bags: Any  # Bags, or LazyBags where the class reads blocks
+    y: NDArray[Any]  # (n_bags,), as given
+    labels: Integers  # (n_bags,), numbers of classes; of two classes the positive one is 1
+    groups: Integers | None  # (n_bags,)
+    weights: Floats  # (n_bags,), how often each bag counts
+    backend: Backend
+    generator: np.random.Generator
 
-def choose_positive_class(pos_label: Any, classes: NDArray[Any]) -> Any:
-    """Return the positive class of two, None of more; a ``pos_label`` that is no class, or one of many, is refused."""
-    labels = classes.tolist()
-    if len(labels) > 2:
-        if pos_label is not None:
-            msg = f"pos_label={pos_label!r} names the positive class of two, but y has {len(labels)} classes."
-            raise BagValidationError(msg)
-        return None
-    if pos_label is not None and pos_label not in labels:
-        msg = f"pos_label={pos_label!r} is not a class of y; the classes are {labels}."
-        raise BagValidationError(msg)
-    return labels[1] if pos_label is None else labels[labels.index(pos_label)]
+    @property
+    def positive(self) -> Booleans:
+        """Which bags are of the positive class of two, (n_bags,)."""
+        return self.labels == 1
 
 
 class BagClassifier(ClassifierMixin, BagEstimator, ABC):
-    """A classifier of bags whose labels follow from ``decision_function``."""
+    """A classifier of bags whose labels follow from ``decision_function``.
+
+    A class defines ``_learn``, which ``fit`` calls with all that is checked. Where it can make use of groups, or of
+    weights of bags, its ``fit`` is `grouped_fit` or `weighted_fit`.
+    """
 
     classes_: NDArray[Any]
     pos_label_: Any
@@ -160,6 +191,54 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
     _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
+    _takes_estimators: ClassVar[bool] = False  # whether estimators are among its parameters
+    _two_classes: ClassVar[bool] = False  # whether it knows no more than two
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls._two_classes:  # what a model file may hold
+            cls._fitted_attributes = {**vars(cls).get("_fitted_attributes", {}), "classes_": Labels(2)}
+
+    @checks_parameters
+    def fit(self: AnyClassifier, X: Any, y: Any) -> AnyClassifier:
+        """Learn from bags and their labels.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            The training bags; a 2-D array is read as bags of one instance each.
+        y : array of shape (n_bags,)
+            One label per bag.
+        """
+        return self._fit(X, y)
+
+    def _fit(self: AnyClassifier, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> AnyClassifier:
+        """Check everything and learn; bags that weigh nothing are left out."""
+        lazy = self._reads_blocks and isinstance(X, LazyBags)
+        bags: Any = (check_lazy_bags if lazy else check_bags)(X, estimator=self, reset=True)
+        numbers, weights = check_groups(groups, len(bags)), check_sample_weight(sample_weight, bags)
+        if weights is not None and not weights.all():
+            counts = weights > 0
+            check_label_count(len(y), bags)
+            bags, y, weights = bags[counts], np.asarray(y)[counts], weights[counts]
+            numbers = None if numbers is None else numbers[counts]
+        labels = self._check_labels(y, bags)
+        self._learn(
+            Training(
+                bags=bags,
+                y=self.classes_[labels],
+                labels=self._is_positive(labels).astype(np.int64) if len(self.classes_) == 2 else labels,
+                groups=numbers,
+                weights=np.ones(len(bags)) if weights is None else weights,
+                backend=resolve(getattr(self, "backend", "auto"), getattr(self, "n_jobs", None)),
+                generator=make_generator(getattr(self, "random_state", 0)),
+            )
+        )
+        return self
+
+    def _learn(self, training: Training) -> None:
+        """Set what a fitted model has."""
+        raise NotImplementedError
 
     def _folds_together(self, work: FoldWork) -> Worker | None:  # noqa: ARG002
         """Return what decides about all folds of a cross-validation together; None: they are fitted one by one.
@@ -250,6 +329,13 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     def _check_labels(self, y: Any, bags: Bags | LazyBags) -> NDArray[np.int64]:
         classes, labels = check_bag_labels(y, bags, self)
+        if self._two_classes and len(classes) > 2:
+            msg = (
+                f"Only binary classification is supported. The type of the target is multiclass: y has "
+                f"{len(classes)} classes."
+            )
+            fix = f"Wrap {type(self).__name__} in OneVsRestClassifier."
+            raise BagValidationError(msg, parameter="y", fix=fix)
         self._set_classes(classes)
         self._keep_parameters()
         return labels
@@ -264,27 +350,50 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         check_is_fitted(self)
         return check_bags(X, estimator=self, reset=False)
 
-
-class TwoClassMixin:
-    """What a classifier of two classes adds to `BagClassifier`; it stands to the left of it."""
-
-    _fitted_attributes: ClassVar[dict[str, Kind]] = {
-        "classes_": Labels(2),
-    }
-
-    def _check_two_classes(self: Any, X: Any, y: Any) -> tuple[Bags, NDArray[np.bool_]]:
-        """Return training bags and which of them are positive; more classes than two are refused."""
-        bags, labels = self._check_training(X, y)
-        if len(self.classes_) > 2:
-            msg = (
-                f"Only binary classification is supported. The type of the target is multiclass: y has "
-                f"{len(self.classes_)} classes."
-            )
-            fix = f"Wrap {type(self).__name__} in OneVsRestClassifier."
-            raise BagValidationError(msg, parameter="y", fix=fix)
-        return bags, self._is_positive(labels)
+    def _linear_decisions(self, rows: Floats, weights: Floats, intercepts: Floats) -> Floats:
+        """Return linear decisions, (n_rows,) for two classes, else (n_rows, n_classes)."""
+        decisions = rows @ weights + intercepts
+        return decisions if len(self.classes_) > 2 else decisions[:, 0]
 
     def __sklearn_tags__(self) -> Any:
-        tags = cast("Any", super()).__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._two_classes
         return tags
+
+
+@checks_parameters
+def grouped_fit(self: AnyClassifier, X: Any, y: Any, *, groups: Any = None) -> AnyClassifier:
+    """Learn from bags and their labels.
+
+    Parameters
+    ----------
+    X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        The training bags; a 2-D array is read as bags of one instance each.
+    y : array of shape (n_bags,)
+        One label per bag.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) stay together wherever something is chosen or scored on folds of the
+        training bags. Estimators inside that take groups are given them.
+    """
+    return self._fit(X, y, groups)
+
+
+@checks_parameters
+def weighted_fit(
+    self: AnyClassifier, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+) -> AnyClassifier:
+    """Learn from bags and their labels.
+
+    Parameters
+    ----------
+    X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        The training bags; a 2-D array is read as bags of one instance each.
+    y : array of shape (n_bags,)
+        One label per bag.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) stay together in the inner folds of ``tune``.
+    sample_weight : array of shape (n_bags,), optional
+        How often each bag counts: 2 is the bag twice, 0 is without it. Inner folds are drawn as without weights, and
+        a scaling by means or deviations counts every bag that is left once.
+    """
+    return self._fit(X, y, groups, sample_weight)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 from sklearn.base import _fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
@@ -13,7 +17,6 @@ __all__ = [
     "Interval",
     "StrOptions",
     "check_feature_names_in",
-    "checks_nested_parameters",
     "checks_parameters",
     "validate_parameter_constraints",
 ]
@@ -21,8 +24,20 @@ __all__ = [
 check_feature_names_in = _check_feature_names_in
 """Returns the names of features that an estimator was given or has seen, else x0, x1, ..."""
 
-checks_parameters = _fit_context(prefer_skip_nested_validation=True)
-"""Decorates ``fit``: parameters are checked against ``_parameter_constraints`` first; estimators inside trust them."""
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
-checks_nested_parameters = _fit_context(prefer_skip_nested_validation=False)
-"""The same for estimators that take estimators as parameters, which check their own."""
+
+def checks_parameters(fit: Fit) -> Fit:
+    """Decorate ``fit``: parameters are checked against ``_parameter_constraints`` first.
+
+    Estimators inside trust theirs, unless they are parameters themselves: a class that takes such says so by
+    ``_takes_estimators``.
+    """
+    trusted, checked = (_fit_context(prefer_skip_nested_validation=skips)(fit) for skips in (True, False))
+
+    @functools.wraps(fit)
+    def fit_checked(model: Any, *arguments: Any, **keywords: Any) -> Any:
+        chosen = checked if getattr(model, "_takes_estimators", False) else trusted
+        return chosen(model, *arguments, **keywords)
+
+    return cast("Fit", fit_checked)

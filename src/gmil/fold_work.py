@@ -34,7 +34,7 @@ class FoldWork(NamedTuple):
     y: NDArray[Any]
     folds: Sequence[Fold]
     groups: NDArray[Any] | None = None
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # threads
     progress: Callable[[int, int], None] | None = None
 
     @property

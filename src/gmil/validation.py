@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,3 +227,72 @@ def check_label_count(n_labels: int, bags: Bags | LazyBags) -> None:
     else:
         msg = f"y has {n_labels} labels, but X has {len(bags)} bags. Pass one label per bag."
     raise BagValidationError(msg)
+
+
+def check_groups(groups: Any, n_bags: int, least: int = 1) -> NDArray[np.int64] | None:
+    """Return the number of the group of every bag, (n_bags,), or None; refuse groups that do not fit the bags.
+
+    Parameters
+    ----------
+    groups : array of shape (n_bags,) or None
+    n_bags : int
+    least : int
+        How many groups there must be.
+    """
+    if groups is None:
+        return None
+    if np.shape(groups) != (n_bags,):
+        msg = f"groups must name the group of each of the {n_bags} bags, got shape {np.shape(groups)}."
+        raise BagValidationError(msg)
+    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    if len(names) < least:
+        fix = "Leave groups out, or add another group."
+        msg = f"groups must name at least {least} groups, but all bags are of one. {fix}"
+        raise BagValidationError(msg)
+    return numbers.astype(np.int64)
+
+
+def check_sample_weight(sample_weight: Any, bags: Bags | LazyBags) -> NDArray[np.float64] | None:
+    """Return the weight of every bag, (n_bags,), or None; refuse weights that are no weights."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (len(bags),):
+        msg = f"sample_weight must be one number for each of the {len(bags)} bags, got shape {weights.shape}."
+        raise BagValidationError(msg)
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        first = int(wrong.argmax())
+        msg = f"sample_weight must be finite and not negative, but {name_of_bag(bags, first)} has {weights[first]}."
+        raise BagValidationError(msg)
+    if not weights.any():
+        msg = "sample_weight is zero for every bag. Give the bags that count a weight above zero."
+        raise BagValidationError(msg)
+    return weights
+
+
+def warn_of_positive_class(label: Any) -> None:
+    """Say which of two strings is taken as the positive class, as a warning about the line that called gmil."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("gmil", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"The labels are strings; {label!r} is taken as the positive class. "
+        "Pass pos_label to choose, or to silence this.",
+        UserWarning,
+        stacklevel=level,
+    )
+
+
+def choose_positive_class(pos_label: Any, classes: NDArray[Any]) -> Any:
+    """Return the positive class of two, None of more; a ``pos_label`` that is no class, or one of many, is refused."""
+    labels = classes.tolist()
+    if len(labels) > 2:
+        if pos_label is not None:
+            msg = f"pos_label={pos_label!r} names the positive class of two, but y has {len(labels)} classes."
+            raise BagValidationError(msg)
+        return None
+    if pos_label is not None and pos_label not in labels:
+        msg = f"pos_label={pos_label!r} is not a class of y; the classes are {labels}."
+        raise BagValidationError(msg)
+    return labels[1] if pos_label is None else labels[labels.index(pos_label)]

@@ -120,7 +120,7 @@ def test_members_trained_at_the_same_time_are_the_same(gaussian_bags):
     bags, y = gaussian_bags()
     alone = MILEnsemble(random_state=0).fit(bags, y)
     with parallel_config("threading"):  # processes take seconds to start
-        together = MILEnsemble(n_jobs=2, random_state=0).fit(bags, y)
+        together = MILEnsemble(n_processes=2, random_state=0).fit(bags, y)
     assert_array_equal(alone.decision_function(bags), together.decision_function(bags))
 
 

@@ -21,12 +21,10 @@ from gmil import (
     SingleInstance,
     VLADClassifier,
 )
-from gmil.methods.embeddings import embedded
 from gmil.methods.ensemble.estimator import draw_bags
-from gmil.methods.kernels import set_kernels
-from gmil.methods.shared import tunable
-from gmil.methods.shared.inner_folds import choose, inner_folds
-from gmil.methods.shared.tuned import Training
+from gmil.methods.shared import tuning
+from gmil.methods.shared.tuning import Tuning
+from gmil.model_selection.folds import inner_folds
 from gmil.sampling import make_generator
 
 TUNED = [
@@ -65,11 +63,12 @@ def test_rounds_keep_the_best_so_far_and_judge_nothing_twice():
         return np.where(labels[test] == 1, 1.0, -1.0) * (1 if setting >= 2 else -1)
 
     labels = np.array([0, 1, 0, 1])
-    training = Training(None, labels == 1, [np.arange(4) < 2, np.arange(4) >= 2], np.random.default_rng(0))
-    found = training.choose_in_rounds([lambda start: [start, 2, 3], lambda best: [best, 9]], 1, decide)
+    folds = [np.arange(4) < 2, np.arange(4) >= 2]
+    inner = Tuning(labels, np.ones(4), folds, np.random.default_rng(0))
+    found = inner.choose_in_rounds([lambda start: [start, 2, 3], lambda best: [best, 9]], 1, decide)
     assert found == 2  # the first of equals, also where the others come later
     assert judged == [1, 1, 2, 2, 3, 3, 9, 9]
-    assert training._replace(folds=[]).choose_in_rounds([lambda _: [5]], 1, decide) == 1
+    assert inner._replace(folds=[]).choose_in_rounds([lambda _: [5]], 1, decide) == 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -78,7 +77,7 @@ def test_tuning_leaves_whole_groups_out(estimator, n_classes, gaussian_bags, mon
     bags, y = gaussian_bags(n_classes=n_classes)
     groups = np.array(["a", "b", "c", "d", "e", "f"])[np.arange(len(y)) % 6]
     seen = []
-    monkeypatch.setattr(tunable, "inner_folds", lambda *arguments: seen.append(inner_folds(*arguments)) or seen[-1])
+    monkeypatch.setattr(tuning, "inner_folds", lambda *arguments: seen.append(inner_folds(*arguments)) or seen[-1])
     estimator.fit(bags, y, groups=groups)
     (folds,) = seen
     assert len(folds) == 5
@@ -92,14 +91,14 @@ def test_copies_of_a_bag_flatter_only_where_they_may_be_parted(estimator, monkey
     rng = np.random.default_rng(3)
     bags = Bags.from_list([part for part in rng.normal(size=(40, 2, 20)) for _ in range(3)])
     y, groups = np.repeat(np.arange(40) % 2, 3), np.repeat(np.arange(40), 3)
-    found = []
-    where = set_kernels if isinstance(estimator, SetKernelSVM) else embedded
-    monkeypatch.setattr(where, "choose", lambda *arguments: found.append(choose(*arguments)) or found[-1])
+    measured, found = Tuning._accuracy, []
+    monkeypatch.setattr(Tuning, "_accuracy", lambda *arguments: found.append(measured(*arguments)) or found[-1])
     estimator.fit(bags, y)
+    parted = max(found)
+    found.clear()
     estimator.fit(bags, y, groups=groups)
-    (_, parted), (_, together) = found
     assert parted > 0.9
-    assert together < 0.75
+    assert max(found) < 0.75
 
 
 @pytest.mark.parametrize("estimator", TUNED, ids=name_of)
@@ -143,7 +142,7 @@ def test_members_of_an_ensemble_keep_copies_and_groups_together(groups, gaussian
     bags, y = gaussian_bags(n_bags=20)
     seen = []
     monkeypatch.setattr(
-        tunable,
+        tuning,
         "inner_folds",
         lambda labels, n, rng, groups: seen.append(groups) or inner_folds(labels, n, rng, groups),
     )

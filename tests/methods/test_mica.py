@@ -76,10 +76,10 @@ def test_features_without_a_part_in_it_have_no_weight():
 )
 def test_no_threshold_is_better(positive, negative, balance):
     positive, negative = np.array(positive), np.array(negative)
-    costs = slack_costs(7.0, len(positive), np.ones(len(negative)), balance)
+    costs = slack_costs(7.0, np.ones(len(positive)), np.ones(len(negative)), balance)
 
     def cost(threshold):
-        return costs.point * hinge(positive - threshold).sum() + costs.negatives @ hinge(threshold - negative)
+        return costs.points @ hinge(positive - threshold) + costs.negatives @ hinge(threshold - negative)
 
     found = best_threshold(positive, negative, costs)
     bends = np.concatenate([positive - 1, negative + 1])
@@ -91,7 +91,7 @@ def test_no_threshold_is_better(positive, negative, balance):
 def test_left_out_negatives_change_nothing(case, balance):
     X, offsets = case
     points, negatives = X[: offsets[-1]], np.repeat(X[offsets[-1] :], 3, axis=0)
-    costs = slack_costs(10.0, len(points), np.ones(len(negatives)), balance)
+    costs = slack_costs(10.0, np.ones(len(points)), np.ones(len(negatives)), balance)
     whole = solve_plane(points, negatives, costs, np.arange(len(negatives)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mica_training, "_FIRST_ROWS", 1)
@@ -102,17 +102,19 @@ def test_left_out_negatives_change_nothing(case, balance):
 
 def test_costs_of_a_sample_are_those_of_all():
     for balance in (True, False):
-        thinned, whole = (slack_costs(6.0, 3, np.array(c), balance) for c in ([1.0, 3.0], [1.0, 1.0, 1.0, 1.0]))
-        assert thinned.point == whole.point == 2.0
+        thinned, whole = (
+            slack_costs(6.0, np.ones(3), np.array(c), balance) for c in ([1.0, 3.0], [1.0, 1.0, 1.0, 1.0])
+        )
+        assert_array_equal([thinned.points, whole.points], 2.0)
         assert_allclose(thinned.negatives, [whole.negatives[0], 3 * whole.negatives[0]])
-    assert whole.negatives[0] == whole.point
+    assert whole.negatives[0] == whole.points[0]
 
 
 @few
 @given(arranged(), st.sampled_from([1.0, 10.0, 1000.0]), st.booleans())
 def test_the_objective_never_rises(case, nu, balance):
     X, offsets = case
-    costs = slack_costs(nu, len(offsets) - 1, np.ones(len(X) - offsets[-1]), balance)
+    costs = slack_costs(nu, np.ones(len(offsets) - 1), np.ones(len(X) - offsets[-1]), balance)
     plane = train_mica(X, offsets, costs, 20, 0.0, BACKEND)
     assert (np.diff(plane.objectives) <= 1e-6 * (1 + plane.objectives[:-1])).all()
     assert plane.stop_reason in {"converged", "iterations"}

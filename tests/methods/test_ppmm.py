@@ -27,7 +27,7 @@ from gmil.methods.kernels.ppmm_kernels import (
     posteriors,
     powered,
 )
-from gmil.methods.shared import tuned
+from gmil.methods.shared import tuning
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=25, deadline=None)
@@ -181,13 +181,13 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(gaussian_bag
     bags, y = gaussian_bags(n_bags=30)
     found = []
 
-    def spy(settings, labels, folds, decide, *_):
-        found.append([decide(settings[0], test) for test in folds[:1]])
-        return settings[0], 0.0
+    def spy(self, settings, untuned, decide):
+        found.append([decide(settings[0], test) for test in self.folds[:1]])
+        return settings[0]
 
-    monkeypatch.setattr(tuned, "choose", spy)
+    monkeypatch.setattr(tuning.Tuning, "choose", spy)
     test = np.arange(30) < 6
-    monkeypatch.setattr(tuned, "tuning_folds", lambda *_, **__: [test])
+    monkeypatch.setattr(tuning, "inner_folds", lambda *_: [test])
     for labels in (y, np.where(test, 1 - y, y)):
         PPMM(tune=True, n_init=1, random_state=0).fit(bags, labels)
     assert_array_equal(found[0], found[1])

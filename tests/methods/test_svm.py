@@ -101,7 +101,7 @@ def test_the_first_witness_is_the_mean():
 @given(arranged(), st.sampled_from([0.1, 1.0, 30.0]))
 def test_the_objective_of_mi_svm_never_rises(case, C):
     X, offsets = case
-    machine = train_labels(Gram(rbf_gram(X)), offsets, C, 30, BACKEND)
+    machine = train_labels(Gram(rbf_gram(X)), offsets, np.full(len(X), C), 30, BACKEND)
     assert_never_rises(machine.objectives, C * len(X))
 
 
@@ -109,7 +109,7 @@ def test_the_objective_of_mi_svm_never_rises(case, C):
 @given(arranged(), st.sampled_from([0.1, 1.0, 30.0]), st.booleans())
 def test_the_objective_of_mi_svm_with_witnesses_never_rises(case, C, balance):
     X, offsets = case
-    costs = witness_costs(len(offsets) - 1, np.ones(len(X) - offsets[-1]), C, balance)
+    costs = witness_costs(np.ones(len(offsets) - 1), np.ones(len(X) - offsets[-1]), C, balance)
     assert_never_rises(train_witnesses(Gram(rbf_gram(X)), offsets, costs, 30, BACKEND).objectives, C * len(X))
     inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
     _, machine = train_linear_witnesses(inside, offsets, negatives, costs, 30, BACKEND)
@@ -135,7 +135,7 @@ def test_every_positive_bag_keeps_a_positive_instance(gaussian_bags):
     arrangement = arrange(bags.offsets, y == 1, np.ones(len(y), dtype=bool))
     gram = rbf_gram(bags.instances[arrangement.rows])
     for rounds in range(1, 6):
-        machine = train_labels(Gram(gram), arrangement.offsets, 1.0, rounds, BACKEND)
+        machine = train_labels(Gram(gram), arrangement.offsets, np.ones(len(gram)), rounds, BACKEND)
         labels = relabel(gram @ machine.dual + machine.intercept, arrangement.offsets, BACKEND)
         assert np.logical_or.reduceat(labels[: arrangement.n_positive_rows], arrangement.offsets[:-1]).all()
 
@@ -242,7 +242,9 @@ def test_bad_input_is_refused(gaussian_bags, monkeypatch):
 
 def test_costs_of_a_sample_are_those_of_all():
     for balance in (True, False):
-        thinned, whole = (witness_costs(2, np.array(counts), 5.0, balance) for counts in ([1.0, 3.0], [1.0] * 4))
+        thinned, whole = (
+            witness_costs(np.ones(2), np.array(counts), 5.0, balance) for counts in ([1.0, 3.0], [1.0] * 4)
+        )
         assert_allclose(thinned, [5.0, 5.0, whole[2], 3 * whole[2]])
         assert_allclose(thinned.sum(), whole.sum())
     assert whole[2] == 5.0

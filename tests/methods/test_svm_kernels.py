@@ -12,18 +12,19 @@ from sklearn.base import clone
 from sklearn.svm import SVC
 
 from gmil import AnnealedSVM, InstanceSVM, WitnessSVM
+from gmil.base import Training
 from gmil.engine import resolve
 from gmil.methods.kernels.bag_kernels import InstanceKernel
-from gmil.methods.shared import tuned
+from gmil.methods.shared import tuning
 from gmil.methods.shared.tuning import (
     KernelSetting,
     MachineSetting,
     Sample,
+    Tuning,
     all_of_bags,
     kernel_settings,
     sample_bags,
     thinned_bags,
-    tuning_folds,
 )
 from gmil.methods.svm import kernel_machine
 from gmil.methods.svm import kernels as svm_kernels
@@ -31,6 +32,18 @@ from gmil.methods.svm.gram import Gram, solve_svm
 from gmil.methods.svm.kernels import arrange, expansion, first_maxima, kernel_columns, pair_values
 
 BACKEND = resolve("auto", 1)
+
+
+def training_of(positive, groups=None, seed=0):
+    """Return what a machine learns from, without the bags."""
+    labels = np.asarray(positive).astype(int)
+    return Training(None, labels, labels, groups, np.ones(len(labels)), BACKEND, np.random.default_rng(seed))
+
+
+def folds_of(positive, groups=None, repeats=1):
+    return Tuning.of(training_of(positive, groups), tune=True, repeats=repeats).folds
+
+
 few = settings(max_examples=25, deadline=None)
 
 
@@ -133,7 +146,9 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaus
     test = np.arange(len(y)) < 8
     found = []
     for positive in (y == 1, np.where(test, y == 0, y == 1)):
-        problem = kernel_machine._Problem(method, bags.instances, all_of_bags(bags.offsets), positive, BACKEND)
+        problem = kernel_machine._Problem(
+            method, bags.instances, all_of_bags(bags.offsets), training_of(positive), one_setting=False
+        )
         found.append(problem.decide(MachineSetting(0.5, 10.0), test))
     assert_array_equal(found[0], found[1])
     alone = type(method)(gamma=0.5, scale=None).fit(bags[~test], y[~test]).decision_function(bags[test])
@@ -143,10 +158,10 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaus
 def test_groups_are_never_split():
     positive = np.arange(40) % 2 == 0
     groups = np.arange(40) // 4
-    folds = tuning_folds(positive, groups, np.random.default_rng(0))
+    folds = folds_of(positive, groups)
     assert len(folds) == 5
     assert_array_equal(np.sum(folds, axis=0), 1)
-    twice = tuning_folds(positive, groups, np.random.default_rng(0), repeats=2)
+    twice = folds_of(positive, groups, repeats=2)
     assert_array_equal(twice[:5], folds)
     assert_array_equal(np.sum(twice, axis=0), 2)
     for test in twice:
@@ -154,10 +169,10 @@ def test_groups_are_never_split():
 
 
 def test_folds_that_would_train_on_one_class_are_left_out():
-    positive, generator = np.array([True, False, False, False]), np.random.default_rng(0)
-    assert tuning_folds(positive, None, generator) == []
-    assert tuning_folds(positive, np.zeros(4, dtype=int), generator) == []
-    folds = tuning_folds(positive, np.array([0, 0, 1, 2]), generator)
+    positive = np.array([True, False, False, False])
+    assert folds_of(positive) == []
+    assert folds_of(positive, np.zeros(4, dtype=int)) == []
+    folds = folds_of(positive, np.array([0, 0, 1, 2]))
     assert folds
     assert all(positive[~test].any() for test in folds)
 
@@ -200,7 +215,7 @@ def test_a_sample_of_copies_decides_as_all_of_them(balance, gaussian_bags):
     setting = MachineSetting(0.5, 10.0, balance=balance)
     found = []
     for some in (sample, all_of_bags(offsets)):
-        problem = kernel_machine._Problem(WitnessSVM(), many, some, y == 1, BACKEND)
+        problem = kernel_machine._Problem(WitnessSVM(), many, some, training_of(y == 1), one_setting=False)
         found.append(problem.decide(setting, np.arange(16) < 4))
     assert_allclose(found[0], found[1], atol=2e-2)  # the solver's tolerance
 
@@ -208,7 +223,7 @@ def test_a_sample_of_copies_decides_as_all_of_them(balance, gaussian_bags):
 @pytest.mark.parametrize("model", [InstanceSVM(), WitnessSVM(), AnnealedSVM("labels", cooling=4.0)], ids=repr)
 def test_the_chosen_setting_is_fitted_on_all_instances(model, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
-    monkeypatch.setattr(tuned, "MOST_INSTANCES", 2 * len(bags))
+    monkeypatch.setattr(tuning, "MOST_INSTANCES", 2 * len(bags))
     tuned_model = clone(model).set_params(tune=True, gamma=0.5, random_state=0).fit(bags, y)
     chosen = {
         name: getattr(tuned_model, f"{name}_")
@@ -227,7 +242,7 @@ def test_tuning_without_folds_takes_the_defaults(gaussian_bags):
 
 def test_groups_reach_the_folds(gaussian_bags, monkeypatch):
     seen = []
-    monkeypatch.setattr(tuned, "tuning_folds", lambda *args: seen.append(args[1]) or [])
+    monkeypatch.setattr(tuning, "inner_folds", lambda *args: seen.append(args[3]) or [])
     bags, y = gaussian_bags(n_bags=4)
     WitnessSVM(tune=True).fit(bags, y, groups=["a", "b", "b", "a"])
     assert_array_equal(seen[0], [0, 1, 1, 0])

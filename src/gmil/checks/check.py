@@ -12,11 +12,10 @@ from gmil.checks.signal import FOLDS, measure_signal, size_finding
 from gmil.checks.values import class_findings, value_findings
 from gmil.errors import BagValidationError
 from gmil.model_selection.folds import check_seed
-from gmil.validation import check_bag_labels, check_bags
+from gmil.validation import check_bag_labels, check_bags, check_groups
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
-    from gmil.bags import Bags
     from gmil.checks.findings import Level
     from gmil.engine.arrays import Integers
 
@@ -70,7 +69,7 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     random_state = check_seed(random_state)
     bags = check_bags(bags, allow_nan=True)
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
-    group_numbers = _check_groups(groups, bags)
+    group_numbers = check_groups(groups, len(bags))
     settings = {"n_permutations": n_permutations, "random_state": random_state}
     too_few = _too_few(labels, group_numbers)
     findings = [
@@ -88,16 +87,6 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
 
 def _untested(name: str, obstacle: str, level: Level) -> Finding:
     return Finding(name, level, None, f"Not tested: {obstacle}.")
-
-
-def _check_groups(groups: Any, bags: Bags) -> Integers | None:
-    if groups is None:
-        return None
-    found = np.unique(np.asarray(groups), return_inverse=True)[1]
-    if found.shape != (len(bags),):
-        msg = f"groups must name a group for each of the {len(bags)} bags, got shape {np.shape(groups)}."
-        raise BagValidationError(msg)
-    return found
 
 
 def _missing(findings: list[Finding]) -> str | None:

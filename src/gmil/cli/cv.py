@@ -71,7 +71,7 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
             repeats=protocol.repeats,
             groups=data.groups,
             random_state=protocol.seed,
-            n_jobs=protocol.jobs,
+            n_processes=protocol.jobs,
             progress=None if lazy else progress,
         )
     seconds = time.perf_counter() - start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from gmil.base import TwoClassMixin, register
+from gmil.base import register
 from gmil.compat import Interval, StrOptions, checks_parameters
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
@@ -26,7 +26,7 @@ THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
 
 
 @register(method="density-ratio")
-class DensityRatio(TwoClassMixin, CodebookClassifier):
+class DensityRatio(CodebookClassifier):
     """Density-ratio estimation by brute force: the one best point, which GMIL approximates (Chen & Corso, Eq. 1 and 2).
 
     Around every candidate lies a window. The target is the candidate whose window holds the largest share of the
@@ -122,6 +122,8 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
         "random_state": ["random_state"],
     }
 
+    _two_classes = True
+
     # What `CodebookClassifier` reads: targets are a positive codebook without a negative one.
     distance_ = "min"
     rule_ = "nearest"
@@ -162,7 +164,8 @@ class DensityRatio(TwoClassMixin, CodebookClassifier):
         y : array of shape (n_bags,)
             One label per bag.
         """
-        bags, positive = self._check_two_classes(X, y)
+        bags, labels = self._check_training(X, y)
+        positive = self._is_positive(labels)
         generator = make_generator(self.random_state)
         self.space_, instances = fit_space(bags.instances, self.scale, None, generator)
         self._fit_targets(instances, positive[bags.segment_ids], generator)

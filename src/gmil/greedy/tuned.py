@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from gmil.base import BagClassifier, register
-from gmil.compat import Interval, StrOptions, checks_parameters
+from gmil.base import BagClassifier, grouped_fit, register
+from gmil.compat import Interval, StrOptions
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork
 from gmil.greedy.batch import decide_folds, why_not_batched
 from gmil.greedy.gmil import GMIL
 from gmil.io.model_files.schema import Fitted, Kind, Number, Plain
-from gmil.model_selection.folds import fold_numbers
-from gmil.sampling import make_generator
+from gmil.model_selection.folds import complete_folds
 from gmil.scale import LazyBags
+from gmil.validation import check_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gmil.bags import Bags
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.base import Training
+    from gmil.engine.arrays import Booleans, Floats
     from gmil.greedy.explanation import Explanation
 
 _SCALES = (None, "standard", "minmax", "l2")
@@ -106,10 +107,6 @@ class GMILCV(BagClassifier):
         "cv": [Interval(Integral, 2, None, closed="left")],
         "repeats": [Interval(Integral, 1, None, closed="left")],
         "sample_size": GMIL._parameter_constraints["sample_size"],
-        "pos_label": GMIL._parameter_constraints["pos_label"],
-        "n_jobs": [Integral, None],
-        "backend": GMIL._parameter_constraints["backend"],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -133,23 +130,12 @@ class GMILCV(BagClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Choose a setting by inner cross-validation and fit it on all training bags.
+    fit = grouped_fit
 
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-        y : array of shape (n_bags,)
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) stay in one inner fold. Folds that would train without some class
-            are left out.
-        """
-        bags, labels = self._check_lazy_training(X, y) if isinstance(X, LazyBags) else self._check_training(X, y)
-        y = self.classes_[labels]
-        generator = make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        bags, y, generator = training.bags, training.y, training.generator
         base = GMIL(sample_size=self.sample_size, pos_label=self.pos_label_, n_jobs=self.n_jobs, backend=self.backend)
-        folds = self._inner_folds(labels, groups, generator)
+        folds = self._inner_folds(training)
         settings = self._settings(bags, folds)
         for setting in settings:
             if (reason := why_not_batched(base, setting)) is not None:
@@ -161,28 +147,30 @@ class GMILCV(BagClassifier):
         self.cv_results_ = {"params": [dict(setting) for setting in settings], "accuracy": accuracies}
         seed = int(generator.integers(2**31 - 1))
         self.estimator_ = base.set_params(**self.best_params_, random_state=seed).fit(bags, y)
-        return self
 
-    def _inner_folds(self, labels: Integers, groups: Any, generator: np.random.Generator) -> Integers:
-        """Return inner folds, (n_repeats, n_bags); fewer folds where there are fewer groups or bags of a class."""
-        rarest = int(np.bincount(labels).min())
-        if rarest < 2:
+    def _inner_folds(self, training: Training) -> list[Booleans]:
+        """Return which bags inner folds test; fewer folds where there are fewer groups or bags of a class."""
+        counts = np.unique(training.y, return_counts=True)[1]
+        if counts.min() < 2:
             msg = (
-                f"Class {self.classes_.tolist()[np.bincount(labels).argmin()]!r} has one bag, but GMILCV needs at "
+                f"Class {self.classes_.tolist()[counts.argmin()]!r} has one bag, but GMILCV needs at "
                 "least 2 of every class to choose by cross-validation. Use GMIL, or add bags."
             )
             raise BagValidationError(msg)
-        n_folds = min(int(self.cv), rarest, rarest if groups is None else len(np.unique(groups)))
-        if n_folds < 2:
-            msg = "groups must name at least 2 groups, but all bags are of one. Leave groups out, or add another group."
+        groups = check_groups(training.groups, len(training.y), least=2)
+        n_folds = min(int(self.cv), int(counts.min()), self.cv if groups is None else len(np.unique(groups)))
+        seeds = training.generator.integers(2**31 - 1, size=self.repeats).tolist()
+        # With groups a class may be in one fold only; who trains without that fold has never seen it.
+        folds = [test for seed in seeds for test in complete_folds(training.y, n_folds, seed, groups)]
+        if not folds:
+            msg = "groups leave a class out of every inner training fold. Add groups that have bags of every class."
             raise BagValidationError(msg)
-        seeds = generator.integers(2**31 - 1, size=self.repeats).tolist()
-        return np.array([fold_numbers(n_folds, labels, groups, seed) for seed in seeds])
+        return folds
 
-    def _settings(self, bags: Bags | LazyBags, folds: Integers) -> list[Mapping[str, Any]]:
+    def _settings(self, bags: Bags | LazyBags, folds: list[Booleans]) -> list[Mapping[str, Any]]:
         if not isinstance(self.param_grid, str):
             return list(ParameterGrid(self.param_grid))
-        held_out = [int(bags.sizes[row == fold].sum()) for row in folds for fold in range(row.max() + 1)]
+        held_out = [int(bags.sizes[test].sum()) for test in folds]
         smallest = min(bags.n_instances - max(held_out), self.sample_size or bags.n_instances)
         return automatic_settings(smallest)
 
@@ -192,18 +180,12 @@ class GMILCV(BagClassifier):
         settings: Sequence[Mapping[str, Any]],
         bags: Bags | LazyBags,
         y: Any,
-        folds: Integers,
+        folds: list[Booleans],
         generator: np.random.Generator,
     ) -> Floats:
         """Return the accuracy of every setting over the inner folds."""
-        every_place = [(row, fold) for row in folds for fold in range(row.max() + 1)]
-        # With groups a class may be in one fold only; who trains without that fold has never seen it.
-        places = [(row, fold) for row, fold in every_place if len(np.unique(y[row != fold])) == len(self.classes_)]
-        if not places:
-            msg = "groups leave a class out of every inner training fold. Add groups that have bags of every class."
-            raise BagValidationError(msg)
-        inner = [Fold(row != fold, int(generator.integers(2**31 - 1))) for row, fold in places]
-        tested = np.array([row == fold for row, fold in places])  # (n_jobs, n_bags)
+        inner = [Fold(~test, int(generator.integers(2**31 - 1))) for test in folds]
+        tested = np.array(folds)  # (n_folds in all, n_bags)
         truth = y if len(self.classes_) > 2 else y == self.pos_label_
         hits = np.zeros(len(settings))
 
@@ -217,8 +199,10 @@ class GMILCV(BagClassifier):
         return hits / tested.sum()
 
     def _decide(self, X: Any) -> Floats:
-        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
-        return self._oriented(self.estimator_.decision_function(bags))
+        return self._oriented(self.estimator_.decision_function(self._bags(X)))
+
+    def _bags(self, X: Any) -> Bags | LazyBags:
+        return self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class for every bag, as `gmil.GMIL.predict_proba` does.
@@ -227,8 +211,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
-        return self.estimator_.predict_proba(bags)
+        return self.estimator_.predict_proba(self._bags(X))
 
     def score_instances(self, X: Any) -> Floats:
         """Return how positive every instance is, as `gmil.GMIL.score_instances` does.
@@ -237,8 +220,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
-        return self.estimator_.score_instances(bags)
+        return self.estimator_.score_instances(self._bags(X))
 
     def explain(self, bag: Any, *, label: Any = None) -> Explanation:
         """Return which instances and centres decided about one bag, as `gmil.GMIL.explain` does.

@@ -13,7 +13,7 @@ from sklearn.utils import column_or_1d
 
 from gmil.bags.finite import refuse_non_finite
 from gmil.bags.tables import missing_entries
-from gmil.base import BagClassifier, choose_positive_class, warn_of_positive_class
+from gmil.base import BagClassifier
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork, Worker
 from gmil.model_selection.fold_by_fold import fold_by_fold
@@ -29,7 +29,14 @@ from gmil.model_selection.folds import (
 )
 from gmil.model_selection.result import CVResult
 from gmil.scale import LazyBags
-from gmil.validation import check_bags, check_label_count, check_lazy_bags, refuse_fractions
+from gmil.validation import (
+    check_bags,
+    check_label_count,
+    check_lazy_bags,
+    choose_positive_class,
+    refuse_fractions,
+    warn_of_positive_class,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +57,7 @@ def cross_validate(
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = None,
+    n_processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> CVResult:
     """Cross-validate an estimator on bags.
@@ -77,7 +85,10 @@ def cross_validate(
         The seed of folds and, together with the number of the fold, of the estimator. None draws one, which the
         result tells.
     n_jobs : int, optional
-        Processes over folds.
+        Threads of every fit; None leaves it to the estimator. Results do not depend on it.
+    n_processes : int, optional
+        Processes over folds, -1 for one on every core. An estimator that works on all folds together takes so many
+        threads in their place, unless ``n_jobs`` says how many.
     progress : callable, optional
         Called with the number of fits done and of all fits.
 
@@ -111,10 +122,12 @@ def cross_validate(
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     estimator = _with_positive_class(estimator, settings, y)
-    work = FoldWork(settings, bags, y, _every_fold(folds, random_state), groups, n_jobs, progress)
+    threads = n_processes if n_jobs is None else n_jobs
+    work = FoldWork(settings, bags, y, _every_fold(folds, random_state), groups, threads, progress)
     together = _folds_together(estimator, work, folds)
     if together is None:
-        found = fold_by_fold(estimator, bags, y, folds, settings, random_state, n_jobs, progress, groups)
+        work = work._replace(n_jobs=n_jobs)
+        found = fold_by_fold(estimator, work, folds, random_state, n_processes)
     else:
         found = _all_at_once(together, estimator, work, folds)
     return replace(found, groups=groups, random_state=random_state)

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
 
 from gmil.base import BagClassifier
 from gmil.engine import n_threads, one_blas_thread
-from gmil.model_selection.folds import estimator_seed, fit_with_groups, is_indicator, last_step
+from gmil.model_selection.folds import estimator_seed, fit_with_groups, is_indicator, last_step, with_seed
 from gmil.model_selection.result import CVResult
 from gmil.safety.processes import bound
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
+    from sklearn.base import BaseEstimator
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
+    from gmil.fold_work import FoldWork
 
 _MOST_BYTES_PER_THREAD = 1 << 26
 """Folds in threads hold a copy of their instances each: above this size one fold at a time uses all threads."""
@@ -37,17 +38,13 @@ class _FoldResult(NamedTuple):
 
 
 def fold_by_fold(
-    estimator: BaseEstimator,
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
-    folds: Integers,
-    settings: list[dict[str, Any]],
-    random_state: int,
-    n_jobs: int | None,
-    progress: Callable[[int, int], None] | None,
-    groups: NDArray[Any] | None,
+    estimator: BaseEstimator, work: FoldWork, folds: Integers, random_state: int, n_processes: int | None
 ) -> CVResult:
-    """Fit and judge under every setting, in every fold of every repeat."""
+    """Fit and predict under every setting, in every fold of every repeat.
+
+    ``folds (n_repeats, n_bags)`` says which fold tests each bag; ``work.n_jobs``, how many threads a fit has.
+    """
+    bags, y, settings = work.bags, work.y, [dict(setting) for setting in work.settings]
     n_folds = int(folds.max()) + 1
     places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
     several = is_indicator(y)
@@ -56,38 +53,39 @@ def fold_by_fold(
     predictions = np.empty((*shape, *y.shape[1:]), dtype=y.dtype)
     decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
     seconds = np.zeros((2, len(settings), len(folds), n_folds))
-    threads = _threads_over_folds(estimator, bags, n_jobs)
-    alone = {"n_jobs": 1} if threads > 1 else {}
+    threads = 1 if n_processes is not None else _threads_over_folds(estimator, work)
+    alone = _with_threads(estimator, 1 if threads > 1 else work.n_jobs)
+    each = work._replace(settings=(), folds=(), progress=None)  # what travels to other processes
     tasks = (
         delayed(bound(_run_fold))(
-            estimator,
-            {**settings[s], **alone},
-            bags,
-            y,
-            folds[r] == f,
-            estimator_seed(random_state, r, f),
-            classes,
-            groups,
+            estimator, {**settings[s], **alone}, each, folds[r] == f, estimator_seed(random_state, r, f), classes
         )
         for s, r, f in places
     )
     positive_labels: list[Any] = [None] * len(settings)
-    results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_jobs)
+    results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_processes)
     for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
         seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
         positive_labels[s] = result.positive_label if decisions.ndim == 3 else None
-        if progress is not None:
-            progress(done, len(places))
+        work.report(done)
     return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
 
 
-def _threads_over_folds(estimator: Any, bags: Bags | LazyBags, n_jobs: int | None) -> int:
+def _with_threads(estimator: Any, n_jobs: int | None) -> dict[str, int]:
+    """Return the parameters that give an estimator, and those inside it, so many threads; None leaves them alone."""
+    names = [] if n_jobs is None else [n for n in estimator.get_params() if n.rpartition("__")[2] == "n_jobs"]
+    return dict.fromkeys(names, n_jobs or 0)
+
+
+def _threads_over_folds(estimator: Any, work: FoldWork) -> int:
     """Return how many folds are worked on at a time in threads of this process; 1 means no threads."""
-    if n_jobs is not None or isinstance(bags, LazyBags) or not getattr(estimator, "_folds_in_threads", False):
+    bags = work.bags
+    if isinstance(bags, LazyBags) or not getattr(estimator, "_folds_in_threads", False):
         return 1
-    return n_threads(estimator.n_jobs) if bags.n_instances * bags.n_features * 8 <= _MOST_BYTES_PER_THREAD else 1
+    threads = n_threads(estimator.n_jobs if work.n_jobs is None else work.n_jobs)
+    return threads if bags.n_instances * bags.n_features * 8 <= _MOST_BYTES_PER_THREAD else 1
 
 
 def _in_threads(tasks: Iterable[Any], threads: int) -> Iterator[_FoldResult]:
@@ -95,29 +93,25 @@ def _in_threads(tasks: Iterable[Any], threads: int) -> Iterator[_FoldResult]:
         yield from Parallel(n_jobs=threads, backend="threading", return_as="generator")(tasks)
 
 
-def _in_processes(tasks: Iterable[Any], bags: Bags | LazyBags, n_jobs: int | None) -> Iterator[_FoldResult]:
+def _in_processes(tasks: Iterable[Any], bags: Bags | LazyBags, n_processes: int | None) -> Iterator[_FoldResult]:
     # Bags on disk are read by threads of this process or by a cluster: processes beside them would only wait.
-    processes = 1 if isinstance(bags, LazyBags) else n_jobs
+    processes = 1 if isinstance(bags, LazyBags) else n_processes
     yield from Parallel(n_jobs=processes, return_as="generator")(tasks)
 
 
 def _run_fold(
     estimator: BaseEstimator,
     setting: Mapping[str, Any],
-    bags: Bags | LazyBags,
-    y: NDArray[Any],
+    work: FoldWork,
     test: NDArray[np.bool_],
     seed: int,
     classes: NDArray[Any],
-    groups: NDArray[Any] | None,
 ) -> _FoldResult:
-    model = clone(estimator).set_params(**setting)
-    seeds = {name: seed for name in model.get_params() if name.rpartition("__")[2] == "random_state"}
-    model.set_params(**seeds)
-    training, held_out = bags[~test], bags[test]
-    training_groups = None if groups is None else groups[~test]
+    model = with_seed(estimator, seed, setting)
+    training, held_out = work.bags[~test], work.bags[test]
+    training_groups = None if work.groups is None else work.groups[~test]
     start = time.perf_counter()
-    fit_with_groups(model, training, y[~test], training_groups)
+    fit_with_groups(model, training, work.y[~test], training_groups)
     fitted = time.perf_counter()
     predictions, decisions = _judge(model, held_out, classes)
     end = time.perf_counter()

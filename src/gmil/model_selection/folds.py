@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -16,29 +17,60 @@ from sklearn.utils.validation import has_fit_parameter
 
 from gmil.compat import BaseSearchCV
 from gmil.errors import BagValidationError
+from gmil.validation import check_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from gmil.engine.arrays import Integers
+    from gmil.engine.arrays import Booleans, Integers
 
 
 def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
     """Return the test fold of every bag, (n_bags,)."""
+    groups = check_groups(groups, len(y))
+    if not isinstance(cv, (int, np.integer)):
+        return _numbered(check_cv(cv), y, groups)
+    _check_fold_count(int(cv), y)
     if groups is not None:
-        refuse_wrong_groups(groups, len(y))
-    splitter = cv
-    if isinstance(cv, (int, np.integer)):
-        _check_fold_count(int(cv), y)
-        if groups is None:
-            return stratified_folds(y, int(cv), seed)
         _refuse_few_groups(int(cv), groups)
-        splitter = StratifiedGroupKFold(int(cv), shuffle=True, random_state=seed)
+    return _drawn_folds(y, int(cv), seed, groups)
+
+
+def complete_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers | None = None) -> list[Booleans]:
+    """Return which bags each fold tests, (n_bags,) each; folds that would train without some class are left out."""
+    numbers, n_classes = _drawn_folds(y, n_folds, seed, groups), len(np.unique(y))
+    tests = [numbers == number for number in range(n_folds)]
+    return [test for test in tests if test.any() and len(np.unique(y[~test])) == n_classes]
+
+
+def inner_folds(
+    labels: Integers, n_folds: int, generator: np.random.Generator, groups: Integers | None = None
+) -> list[Booleans]:
+    """Return which training bags each inner fold tests, (n_bags,) each; every fold trains on all classes.
+
+    There are fewer folds where a class has fewer bags or where there are fewer groups, which are never split; none
+    where a class has a single bag. Of folds of groups, those that would train without some class are left out.
+    """
+    counts = np.bincount(labels)
+    n_folds = min(n_folds, int(counts.min() if groups is None else min(counts.max(), len(np.unique(groups)))))
+    return [] if n_folds < 2 else complete_folds(labels, n_folds, int(generator.integers(2**31 - 1)), groups)
+
+
+def _drawn_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers | None) -> Integers:
+    """Return the test fold of every bag, drawn so that classes are spread over the folds and no group is split."""
+    if groups is None:
+        return stratified_folds(y, n_folds, seed)
+    return _numbered(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed), y, groups)
+
+
+def _numbered(splitter: Any, y: NDArray[Any], groups: Integers | None) -> Integers:
     folds = np.full(len(y), -1)
     with warnings.catch_warnings():
         # A class with fewer bags than folds leaves folds without it, which the measures allow for.
         warnings.filterwarnings("ignore", message="The least populated class")
-        for number, (_, test) in enumerate(check_cv(splitter).split(np.zeros(len(y)), y, groups)):
+        for number, (_, test) in enumerate(splitter.split(np.zeros(len(y)), y, groups)):
             if (folds[test] >= 0).any():
                 _refuse_splitter("twice", int(np.asarray(test)[folds[test] >= 0][0]))
             folds[test] = number
@@ -117,13 +149,6 @@ def training_folds_are_complete(y: NDArray[Any], folds: Integers) -> bool:
     return True
 
 
-def refuse_wrong_groups(groups: Any, n_bags: int) -> None:
-    """Refuse groups that do not name one for every bag."""
-    if np.shape(groups) != (n_bags,):
-        msg = f"groups must name the group of each of the {n_bags} bags, got shape {np.shape(groups)}."
-        raise BagValidationError(msg)
-
-
 def _refuse_few_groups(n_folds: int, groups: Any) -> None:
     n_groups = len(set(np.asarray(groups).tolist()))
     if n_groups < n_folds:
@@ -200,6 +225,13 @@ def estimator_seed(random_state: int, repeat: int, fold: int) -> int:
     True
     """
     return int(np.random.SeedSequence(random_state + repeat, spawn_key=(0, fold)).generate_state(1)[0]) >> 1
+
+
+def with_seed(estimator: Any, seed: int, setting: Mapping[str, Any] | None = None) -> Any:
+    """Return a copy with the parameters of a setting, and with one seed wherever it takes one."""
+    copied = clone(estimator).set_params(**(setting or {}))
+    seeds = {name: seed for name in copied.get_params() if name.rpartition("__")[2] == "random_state"}
+    return copied.set_params(**seeds)
 
 
 def check_seed(random_state: Any, n_seeds: int = 1) -> int:

@@ -10,7 +10,7 @@ from gmil.engine.reference import dense_rows
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
-    from gmil.engine.arrays import Instances, Integers
+    from gmil.engine.arrays import Floats, Instances, Integers
 
 _WIDTH_ROWS = 1000
 
@@ -22,15 +22,35 @@ def rows_for_width(n_instances: int, generator: np.random.Generator) -> Integers
     return np.sort(generator.choice(n_instances, _WIDTH_ROWS, replace=False))
 
 
-def median_gamma(X: Instances, backend: Backend, generator: np.random.Generator) -> float:
-    """Return one over the median squared distance between two instances; up to 1000 drawn instances stand for all.
+def median_gamma(
+    X: Instances, backend: Backend, generator: np.random.Generator, weights: Floats | None = None
+) -> float:
+    """Return one over the median squared distance between two instances; estimated on up to 1000 drawn instances.
 
-    Where no two differ it is one.
+    Where no two differ it is one. ``weights``, (n_instances,), say how often each counts; None: once.
     """
     if X.shape[0] < 2:
         return 1.0
     rows = rows_for_width(X.shape[0], generator)
     sample = dense_rows(X, rows)
-    squares = backend.sq_distances(sample, sample)[np.triu_indices(len(rows), k=1)]
-    apart = squares[squares > 0]
-    return 1 / float(np.median(apart)) if len(apart) else 1.0
+    pairs = np.triu_indices(len(rows), k=1)
+    squares = backend.sq_distances(sample, sample)[pairs]
+    differ = squares > 0
+    if not differ.any():
+        return 1.0
+    if weights is None or (weights == weights[0]).all():
+        return 1 / float(np.median(squares[differ]))
+    counts = weights[rows][pairs[0]] * weights[rows][pairs[1]]
+    return 1 / weighted_median(squares[differ], counts[differ])
+
+
+def weighted_median(values: Floats, weights: Floats) -> float:
+    """Return the median of values that count so often as their weights say.
+
+    >>> weighted_median(np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 1.0]))
+    2.5
+    """
+    order = np.argsort(values)
+    totals = np.cumsum(weights[order])
+    middle = [int(np.searchsorted(totals, totals[-1] / 2, side=side)) for side in ("left", "right")]
+    return float(values[order[middle]].mean())

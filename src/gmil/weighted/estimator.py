@@ -20,7 +20,7 @@ from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
-from gmil.validation import check_bags, check_label_count, check_lazy_bags
+from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
 from gmil.weighted.centers import CENTERS, choose_centers
 from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
 from gmil.weighted.instances import instance_scores
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats
     from gmil.fold_work import FoldWork, Worker
 
 
@@ -234,7 +234,7 @@ class WeightedGMIL(BagClassifier):
         positive, weights = self._check_problems(bags, y)
         kernels = ("linear",) if self.vote == "linear" else KERNELS
         backend = resolve(self.backend, self.n_jobs)
-        return Learning(positive, weights, self._check_groups(groups, bags), kernels, self.n_points, backend)
+        return Learning(positive, weights, check_groups(groups, len(bags), least=2), kernels, self.n_points, backend)
 
     def _check_problems(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats]:
         """Return which bags are positive in which problem, (n_bags, n_problems), and the weight of each."""
@@ -255,15 +255,6 @@ class WeightedGMIL(BagClassifier):
         if len(self.classes_) > 2:
             return labels[:, None] == np.arange(len(self.classes_)), weights
         return self._is_positive(labels)[:, None], weights
-
-    def _check_groups(self, groups: Any, bags: Bags | LazyBags) -> Integers | None:
-        if groups is None:
-            return None
-        found = np.unique(np.asarray(groups), return_inverse=True)[1]
-        if found.shape != (len(bags),) or found.max() == 0:
-            msg = f"groups must name at least 2 groups, one for each of the {len(bags)} bags; got {np.shape(groups)}."
-            raise BagValidationError(msg)
-        return found
 
     def _check_sides(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
         """Return the scalings to use; scalings and views that do not exist are refused."""

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.linear_model import LogisticRegression
 
-from gmil.base import register
-from gmil.compat import HasMethods, StrOptions, checks_nested_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.base import grouped_fit, register
+from gmil.compat import HasMethods, StrOptions
+from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
-from gmil.methods.shared.multiclass import MulticlassClassifier, class_decisions, fit_decider
-from gmil.methods.shared.tuning import check_groups
+from gmil.methods.shared.multiclass import class_decisions, fit_decider
+from gmil.methods.shared.scaled import ScaledClassifier
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    from gmil.base import Training
     from gmil.engine.arrays import Floats
 
 
 @register(method="single-instance")
-class SingleInstance(MulticlassClassifier):
+class SingleInstance(ScaledClassifier):
     """Single-instance baseline: instances inherit the label of their bag; a bag takes their largest or mean score.
 
     This is what to beat: it ignores that a positive bag may hold negative instances.
@@ -72,11 +72,8 @@ class SingleInstance(MulticlassClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **MulticlassClassifier._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "aggregate": [StrOptions({"max", "mean"})],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
     }
 
     _kept_parameters = ("aggregate",)
@@ -98,27 +95,14 @@ class SingleInstance(MulticlassClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @checks_nested_parameters
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
+    _takes_estimators = True
+    fit = grouped_fit
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Which bags belong together, for an estimator that chooses by cross-validation, such as
-            ``GridSearchCV(..., cv=GroupKFold())``; it is told so of their instances. The number of every bag keeps
-            the instances of a bag together. Other estimators do not need it.
-        """
-        bags, labels = self._check_classes(X, y)
-        numbers = check_groups(groups, len(bags))
+    def _learn(self, training: Training) -> None:
+        bags, labels, numbers = training.bags, training.labels, training.groups
         instances, of = self._fit_scaled(bags), bags.segment_ids
         groups_of_instances = None if numbers is None else numbers[of]
         self.estimator_ = fit_decider(self.estimator, _default_estimator, instances, labels[of], groups_of_instances)
-        return self
 
     def _decide(self, X: Any) -> Floats:
         """Return the largest or the mean score of the instances, (n_bags,) or (n_bags, n_classes)."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from gmil.base import register
-from gmil.compat import HasMethods, checks_nested_parameters
-from gmil.engine import resolve
+from gmil.base import grouped_fit, register
+from gmil.compat import HasMethods
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.embeddings.embedded import OfTransformer, VectorClassifier
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
-from gmil.methods.shared.tuning import check_groups
 from gmil.sampling import make_generator
 from gmil.transform.vectors import BagSummaries
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from sklearn.base import BaseEstimator
 
+    from gmil.base import Training
     from gmil.engine.arrays import Floats
 
 
@@ -82,7 +81,6 @@ class BagStatistics(VectorClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VectorClassifier._parameter_constraints,
         **BagSummaries._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
     }
@@ -107,25 +105,13 @@ class BagStatistics(VectorClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @checks_nested_parameters
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
+    _takes_estimators = True
+    fit = grouped_fit
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Which bags belong together (a patient, a site), for an estimator that chooses by cross-validation, such
-            as ``GridSearchCV(..., cv=GroupKFold())``. Others do not need it.
-        """
-        bags, labels = self._check_classes(X, y)
-        numbers = check_groups(groups, len(bags))
-        rows = self._fit_vectors(bags, resolve(self.backend, self.n_jobs), make_generator(0))
+    def _learn(self, training: Training) -> None:
+        bags, labels, numbers = training.bags, training.labels, training.groups
+        rows = self._fit_vectors(bags, training.backend, make_generator(0))
         self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
-        return self
 
     def _decide(self, X: Any) -> Floats:
         vectors = self._new_vectors(X)

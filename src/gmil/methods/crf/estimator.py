@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gmil.base import register
-from gmil.compat import HasMethods, Interval, StrOptions, checks_nested_parameters
+from gmil.base import grouped_fit, register
+from gmil.compat import HasMethods, Interval, StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
@@ -24,23 +24,23 @@ from gmil.methods.crf.states import (
     spread_of,
 )
 from gmil.methods.crf.training import Solution, train_crf
-from gmil.methods.ensemble.members import own_positive_class, with_positive_class, with_seed
+from gmil.methods.ensemble.members import own_positive_class, with_positive_class
 from gmil.methods.ensemble.out_of_fold import out_of_fold_scores
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
-from gmil.methods.shared.scaled import BinaryClassifier
+from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
-from gmil.methods.shared.tuning import check_groups, tuning_folds
+from gmil.methods.shared.tuning import Tuning
 from gmil.methods.svm.estimators import WitnessSVM
-from gmil.model_selection.folds import fit_with_groups
-from gmil.sampling import make_generator
+from gmil.model_selection.folds import fit_with_groups, with_seed
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.base import Training
+    from gmil.engine.arrays import Floats, Instances
 
 
 @register(method="mi-crf")
-class MICRF(BinaryClassifier):
+class MICRF(ScaledClassifier):
     """MI-CRF: a conditional random field over all bags, which choose their witnesses jointly (Deselaers & Ferrari).
 
     Other methods score the instances. Choosing instance x costs ``threshold - a f(x)``, and choosing x and x' in two
@@ -156,17 +156,11 @@ class MICRF(BinaryClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BinaryClassifier._parameter_constraints,
         "estimator": [HasMethods(["fit", "score_instances"]), list, None],
-        "C": [ABOVE_ZERO],
         "dissimilarity": [StrOptions({kind for kind in KINDS if kind is not None}), None],
         "transductive": ["boolean"],
         "max_states": [AT_LEAST_ONE],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "max_iter": [AT_LEAST_ONE],
-        "tune": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     _kept_parameters = ("dissimilarity", "max_states", "transductive")
@@ -200,48 +194,30 @@ class MICRF(BinaryClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @checks_nested_parameters
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Learn from bags and their labels.
+    _two_classes = True
+    _takes_estimators = True
+    fit = grouped_fit
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Bags of one group (a patient, a site) are scored by a scorer that saw none of the group.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        group_numbers = check_groups(groups, len(bags))
-        generator = make_generator(self.random_state)
-        labels = self._labels_of(self._oriented(np.where(positive, 1.0, -1.0)))
-        folds = tuning_folds(positive, group_numbers, generator)
+    def _learn(self, training: Training) -> None:
+        bags, y, groups, generator = training.bags, training.y, training.groups, training.generator
+        folds = Tuning.of(training, tune=True).folds
         seed = int(generator.integers(2**31 - 1))
         bases = self._bases()
         if self.tune:
             tuned = with_seed(bases[0].set_params(tune=True), seed)
-            bases = [fit_with_groups(tuned, bags, labels, group_numbers).as_chosen()]
-        found = [out_of_fold_scores(base, bags, labels, group_numbers, folds, seed) for base in bases]
+            bases = [fit_with_groups(tuned, bags, y, groups).as_chosen()]
+        found = [out_of_fold_scores(base, bags, y, groups, folds, seed) for base in bases]
         self.scorers_ = [scorer for scorer, _ in found]
         scores = np.array([scores for _, scores in found])
-        self._fit_graph(self._fit_scaled(bags), bags.offsets, scores, positive, generator)
-        return self
+        self._fit_graph(self._fit_scaled(bags), scores, training)
 
-    def _fit_graph(
-        self,
-        instances: Instances,
-        offsets: Integers,
-        scores: Floats,
-        positive: Booleans,
-        generator: np.random.Generator,
-    ) -> None:
+    def _fit_graph(self, instances: Instances, scores: Floats, training: Training) -> None:
         """Learn weights and witnesses, where scores have the unit of their spread."""
+        offsets, positive = training.bags.offsets, training.positive
         spreads = spread_of(scores)
         scores = scores / spreads[:, None]
         candidates = best_candidates(scores.sum(axis=0), offsets, self.max_states)
-        apart = pairwise_distances(instances[candidates.rows], resolve("auto", self.n_jobs))
+        apart = pairwise_distances(instances[candidates.rows], training.backend)
         self.width_ = median_distance(apart, candidates.offsets)
         self.positive_share_, self.n_training_bags_ = float(positive.mean()), len(positive)
         states = make_states(
@@ -251,7 +227,7 @@ class MICRF(BinaryClassifier):
             self._dissimilarity(),
             self._per_pair(len(positive)),
         )
-        solution = train_crf(states, positive, self.C, self.max_iter, self.n_restarts, generator)
+        solution = train_crf(states, positive, self.C, self.max_iter, self.n_restarts, training.generator)
         self._keep(solution, candidates, spreads)
         self.witness_instances_ = to_parts(instances[self.witnesses_[positive]])
 

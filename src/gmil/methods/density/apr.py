@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions, checks_parameters
+from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
 from gmil.methods.shared.columns import dense_columns, varying_columns
-from gmil.methods.shared.constraints import AT_LEAST_ONE, INSIDE_UNIT, NOT_NEGATIVE
-from gmil.methods.shared.scaled import BinaryClassifier
+from gmil.methods.shared.constraints import INSIDE_UNIT, NOT_NEGATIVE
+from gmil.methods.shared.scaled import ScaledClassifier
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 _AUTOMATIC_MARGIN = 1.25
@@ -39,7 +40,7 @@ def automatic_margin(deviations: Floats) -> float:
 
 
 @register(method="apr")
-class APR(BinaryClassifier):
+class APR(ScaledClassifier):
     """Axis-parallel rectangle by iterated discrimination (Dietterich, Lathrop & Lozano-Perez 1997).
 
     A box is grown from a central instance until it holds an instance of every positive bag, with as little width as
@@ -122,11 +123,9 @@ class APR(BinaryClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BinaryClassifier._parameter_constraints,
         "margin": [NOT_NEGATIVE, StrOptions({"auto"})],
         "tau": [INSIDE_UNIT],
         "epsilon": [INSIDE_UNIT],
-        "max_iter": [AT_LEAST_ONE],
     }
 
     def __init__(
@@ -146,32 +145,24 @@ class APR(BinaryClassifier):
         self.scale = scale
         self.pos_label = pos_label
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Grow, discriminate and expand a box.
+    _two_classes = True
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, positive = self._check_two_classes(X, y)
+    def _learn(self, training: Training) -> None:
+        """Grow, discriminate and expand a box."""
+        bags = training.bags
         scaled = self._fit_scaled(bags.with_instances(bags.instances.astype(np.float64)))
         varying = varying_columns(scaled)
         instances = dense_columns(scaled, varying)
         deviations = instances.std(axis=0)
         deviations[deviations == 0] = 1
         self.margin_ = automatic_margin(deviations) if isinstance(self.margin, str) else float(self.margin)
-        kept, edges = self._iterate(instances, bags, positive)
+        kept, edges = self._iterate(instances, bags, training.positive)
         self.features_, self.deviations_ = varying[kept], deviations[kept]
         least = _LEAST_HALF_WIDTH * self.deviations_
         middle = edges.mean(axis=0)
         clearance = np.maximum(_CLEARANCE * self.deviations_, np.spacing(np.abs(edges).max(axis=0)))
         self.lower_ = np.minimum(edges[0], middle - least) - clearance
         self.upper_ = np.maximum(edges[1], middle + least) + clearance
-        return self
 
     def _iterate(self, instances: Floats, bags: Bags, positive: Booleans) -> tuple[Integers, Floats]:
         """Return the features kept and the expanded edges on them."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import logsumexp
 
 from gmil.base import register
-from gmil.compat import StrOptions, checks_parameters
+from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
@@ -25,10 +24,10 @@ from gmil.methods.density.noisy_or import (
 )
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
-from gmil.methods.shared.scaled import BinaryClassifier
-from gmil.sampling import make_generator
+from gmil.methods.shared.scaled import ScaledClassifier
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 
@@ -57,7 +56,7 @@ def bag_distances(exponents: Floats, offsets: Integers, combine: str) -> Floats:
     return reference.bag_min(exponents, offsets) if combine == "max" else bag_nll(exponents, offsets)[0]
 
 
-class DensityClassifier(BinaryClassifier):
+class DensityClassifier(ScaledClassifier):
     """What `DiverseDensity` and `EMDD` share: starts, choice of the best concept, threshold, decisions."""
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -77,33 +76,20 @@ class DensityClassifier(BinaryClassifier):
     n_jobs: int | None
     random_state: Any
     combine_: str
+    _two_classes = True
     _kept_parameters = ("combine",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BinaryClassifier._parameter_constraints,
         "n_start_bags": [AT_LEAST_ONE, None],
         "n_starts_per_bag": [AT_LEAST_ONE, None],
         "initial_scale": [ABOVE_ZERO, StrOptions({"auto"})],
         "threshold": [INSIDE_UNIT, StrOptions({"best"})],
         "combine": [StrOptions({"max", "noisy-or"})],
-        "max_iter": [AT_LEAST_ONE],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Search the concept from many starts, and a threshold.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        generator = make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        """Search the concept from many starts, and a threshold."""
+        bags, positive = training.bags, training.positive
         # The search may end elsewhere after the least rounding: both precisions take the same way.
         scaled = self._fit_scaled(bags.with_instances(bags.instances.astype(np.float64)))
         self.features_ = varying_columns(scaled)
@@ -111,7 +97,7 @@ class DensityClassifier(BinaryClassifier):
         # The search expands squares, which round by the distance of the data from the origin.
         origin = instances.mean(axis=0) if self.space_.shift is None else np.zeros(len(self.features_))
         instances -= origin
-        starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, generator)
+        starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, training.generator)
         data = labelled_instances(instances, bags.offsets, positive)
         initial = np.full(len(self.features_), self._initial_scale(len(self.features_)))
         concepts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -123,7 +109,6 @@ class DensityClassifier(BinaryClassifier):
         self.nll_ = np.array([concept.nll for concept in kept])
         self.n_iter_ = max(1, *(concept.n_iter for concept in kept))
         self.threshold_ = self._threshold(self._training_distances(kept, data), data.positive)
-        return self
 
     @abstractmethod
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:

@@ -94,7 +94,6 @@ class EMDD(DensityClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **DensityClassifier._parameter_constraints,
         "n_concepts": [AT_LEAST_ONE],
         "select": [StrOptions({"errors", "likelihood"})],
         "max_rounds": [AT_LEAST_ONE],

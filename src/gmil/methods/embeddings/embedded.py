@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.svm import LinearSVC
 
+from gmil.base import grouped_fit
 from gmil.engine import resolve
 from gmil.io.model_files.fitted import check_model
 from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
-from gmil.methods.shared.inner_folds import choose
-from gmil.methods.shared.multiclass import MulticlassClassifier
-from gmil.methods.shared.tunable import TunableClassifier
+from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
 from gmil.transform.space import fitted_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gmil.bags import Bags
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats
-    from gmil.methods.shared.tunable import Training
-    from gmil.methods.shared.tuning import KernelSetting
     from gmil.transform.vectors import BagVectorizer
 
+_C_FACTORS = (0.1, 1.0, 10.0)
 _MAX_ITER = 100_000
 
 
@@ -44,7 +44,7 @@ class OfTransformer:
             vars(model)[self.name] = value
 
 
-class VectorClassifier(MulticlassClassifier):
+class VectorClassifier(ScaledClassifier):
     """A classifier of two or more classes on the vectors of a transformer, which shares its parameters."""
 
     transformer_: BagVectorizer
@@ -101,7 +101,7 @@ class VectorClassifier(MulticlassClassifier):
         self.transformer_ = transformer
 
 
-class EmbeddedClassifier(VectorClassifier, TunableClassifier):
+class EmbeddedClassifier(VectorClassifier):
     """A linear support vector machine on one vector per bag."""
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -110,16 +110,20 @@ class EmbeddedClassifier(VectorClassifier, TunableClassifier):
         "C_": OrMissing(Number(above=0)),
     }
 
+    C: float
+    tune: bool
     C_: float
     coef_: Floats
     intercept_: Floats
+
+    fit = grouped_fit
 
     def _learn(self, training: Training) -> None:
         vectors = self._fit_vectors(training.bags, training.backend, training.generator)
         self._fit_linear(training, lambda _width, _known: vectors)
 
     def _decide(self, X: Any) -> Floats:
-        return self._decisions(self._new_vectors(X), self.coef_, self.intercept_)
+        return self._linear_decisions(self._new_vectors(X), self.coef_, self.intercept_)
 
     def _complete(self) -> None:
         super()._complete()
@@ -143,15 +147,14 @@ class EmbeddedClassifier(VectorClassifier, TunableClassifier):
         than those ``known``: no new bag has a column of its own.
         """
         labels, seed = training.labels, int(training.generator.integers(2**31 - 1))
-        folds = self._inner_folds(training)
-        settings = self._settings(gamma, factors, folds)
+        settings = kernel_settings(gamma, widths=factors, costs=[self.C * factor for factor in _C_FACTORS])
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
             vectors = embed(setting.gamma, ~test)
             machine = self._machine(setting.C, seed).fit(vectors[~test], labels[~test])
             return np.asarray(machine.decision_function(vectors[test]))
 
-        best = choose(settings, labels, folds, decide)[0] if folds else settings[0]
+        best = Tuning.of(training, self.tune).choose(settings, KernelSetting(gamma, self.C), decide)
         width, self.C_ = best.gamma, best.C
         machine = self._machine(self.C_, seed).fit(embed(width, np.ones(len(labels), dtype=bool)), labels)
         self.coef_, self.intercept_ = machine.coef_.T.copy(), np.asarray(machine.intercept_)

@@ -91,7 +91,6 @@ class FisherVectorClassifier(EmbeddedClassifier):
     n_iter_ = OfTransformer()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EmbeddedClassifier._parameter_constraints,
         **FisherVector._parameter_constraints,
     }
 

@@ -12,14 +12,13 @@ from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.transform.vectors import InstanceSimilarities
 from gmil.transform.vectors.similarities import nearest_squares
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
-    from gmil.methods.shared.tunable import Training
 
 _TIE = 1e-9
 """How far apart, relative to themselves, two squared distances may be and still count as equal."""
@@ -110,9 +109,7 @@ class MILES(EmbeddedClassifier):
     gamma_ = OfTransformer()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EmbeddedClassifier._parameter_constraints,
         **InstanceSimilarities._parameter_constraints,
-        "max_iter": [AT_LEAST_ONE],
     }
 
     def __init__(

@@ -90,7 +90,6 @@ class VLADClassifier(EmbeddedClassifier):
     occupancy_ = OfTransformer()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **EmbeddedClassifier._parameter_constraints,
         **VLAD._parameter_constraints,
     }
 

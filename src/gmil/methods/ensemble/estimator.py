@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,20 +10,19 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from gmil.base import BagClassifier, register
-from gmil.compat import HasMethods, checks_nested_parameters
+from gmil.base import BagClassifier, grouped_fit, register
+from gmil.compat import HasMethods
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Fitted, Items, Kind
-from gmil.methods.ensemble.members import with_positive_class, with_seed
+from gmil.methods.ensemble.members import with_positive_class
 from gmil.methods.neighbours.citation import CitationKNN
 from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.methods.shared.tuning import check_groups
-from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups
+from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups, with_seed
 from gmil.safety.processes import bound
-from gmil.sampling import make_generator
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
+    from gmil.base import Training
     from gmil.engine.arrays import Floats, Integers
 
 _MOST_DRAWS = 1000
@@ -67,7 +65,9 @@ class MILEnsemble(BagClassifier):
         The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
         decisions are about ``classes_[1]`` in any case. Members that have no own ``pos_label`` get it.
     n_jobs : int or None, default=None
-        Members that are trained at the same time, in processes; None is one. Results do not depend on it.
+        Threads of every member; None leaves it to the members. Results do not depend on it.
+    n_processes : int or None, default=None
+        Members that are trained at the same time, each in a process; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws and of the members.
 
@@ -108,9 +108,6 @@ class MILEnsemble(BagClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [AT_LEAST_ONE],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -120,43 +117,34 @@ class MILEnsemble(BagClassifier):
         *,
         pos_label: Any = None,
         n_jobs: int | None = None,
+        n_processes: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.pos_label = pos_label
         self.n_jobs = n_jobs
+        self.n_processes = n_processes
         self.random_state = random_state
 
-    @checks_nested_parameters
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
-        """Train the members on bags drawn with replacement.
+    _takes_estimators = True
+    fit = grouped_fit
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        groups : array of shape (n_bags,), optional
-            Which bags belong together (a patient, a site), for members that choose something on their training bags.
-            Copies of a bag belong together in any case.
-        """
-        bags, labels = self._check_training(X, y)
-        generator = make_generator(self.random_state)
-        draws = [draw_bags(labels, generator) for _ in range(self.n_estimators)]
+    def _learn(self, training: Training) -> None:
+        bags, generator, numbers = training.bags, training.generator, training.groups
+        draws = [draw_bags(training.labels, generator) for _ in range(self.n_estimators)]
         seeds = generator.integers(2**31 - 1, size=self.n_estimators).tolist()
         base = self._base_with_positive_class()
-        numbers = check_groups(groups, len(bags))
-        if numbers is None and takes_groups(base):
+        if self.n_jobs is not None and "n_jobs" in base.get_params():
+            base.set_params(n_jobs=self.n_jobs)
+        if numbers is None and takes_groups(base):  # copies of a bag belong together
             numbers = np.arange(len(bags))
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+        self.estimators_ = Parallel(n_jobs=self.n_processes)(
             delayed(bound(_fit_member))(
-                base, bags[drawn], self.classes_[labels[drawn]], None if numbers is None else numbers[drawn], seed
+                base, bags[drawn], training.y[drawn], None if numbers is None else numbers[drawn], seed
             )
             for drawn, seed in zip(draws, seeds, strict=True)
         )
-        return self
 
     def _decide(self, X: Any) -> Floats:
         """Return the share of members for the positive class minus that for the other, or the shares of all classes."""

@@ -1,4 +1,4 @@
-"""Estimators inside an estimator: which class is positive, and their seeds."""
+"""Estimators inside an estimator: which class is positive."""
 
 from __future__ import annotations
 
@@ -21,10 +21,3 @@ def with_positive_class(estimator: Any, label: Any) -> Any:
 def own_positive_class(estimator: Any) -> Any:
     """Return the ``pos_label`` of an estimator, or of the last step of a pipeline; None where it has none."""
     return estimator.get_params().get(f"{last_step(estimator)[0]}pos_label")
-
-
-def with_seed(estimator: Any, seed: int) -> Any:
-    """Return a copy with one seed wherever it takes one."""
-    copied = clone(estimator)
-    seeds = {name: seed for name in copied.get_params() if name.rpartition("__")[2] == "random_state"}
-    return copied.set_params(**seeds)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.methods.ensemble.members import with_seed
-from gmil.model_selection.folds import fit_with_groups
+from gmil.model_selection.folds import fit_with_groups, with_seed
 
 if TYPE_CHECKING:
     from gmil.bags import Bags

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from gmil.base import register
-from gmil.compat import StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.compat import StrOptions
+from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
 from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
@@ -18,11 +17,11 @@ from gmil.methods.gaussian_process.gram import Kernel
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
-from gmil.methods.shared.scaled import BinaryClassifier
-from gmil.sampling import make_generator
+from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances
 
@@ -31,7 +30,7 @@ _AUTOMATIC_INDUCING = 400
 
 
 @register(method="gp-mil")
-class GPMIL(BinaryClassifier):
+class GPMIL(ScaledClassifier):
     """GP-MIL: a Gaussian process on instances, trained on labels of bags (Kim & De la Torre).
 
     Every instance has a hidden value f, smooth in its features: a Gaussian process with the covariance
@@ -133,7 +132,6 @@ class GPMIL(BinaryClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BinaryClassifier._parameter_constraints,
         "optimize": ["boolean"],
         "ard": ["boolean"],
         "amplitude": [ABOVE_ZERO],
@@ -142,10 +140,6 @@ class GPMIL(BinaryClassifier):
         "sharpness": [ABOVE_ZERO],
         "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "sample_size": [AT_LEAST_ONE, None],
-        "max_iter": [AT_LEAST_ONE],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -181,28 +175,19 @@ class GPMIL(BinaryClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the covariance by its evidence and find the posterior of the instances.
+    _two_classes = True
 
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, positive = self._check_two_classes(X, y)
-        backend, generator = resolve(self.backend, self.n_jobs), make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        """Choose the covariance by its evidence and find the posterior of the instances."""
+        bags, backend, generator = training.bags, training.backend, training.generator
         instances = self._fit_scaled(bags).astype(np.float64, copy=False)
         start = self._start(instances, backend, generator)
         basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
-        data = TrainingSet(instances, bags.offsets, positive.astype(np.float64), basis)
-        fit, self.n_iter_ = self._fit(data, start, backend, generator)
+        data = TrainingSet(instances, bags.offsets, training.positive.astype(np.float64), basis)
+        fit, self.n_iter_ = self._fit_evidence(data, start, backend, generator)
         self.amplitude_, self.offset_, self.length_scales_ = fit.settings.kernel
         self.sharpness_, self.log_evidence_ = fit.settings.sharpness, fit.log_evidence
         self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, basis.points)[2:]
-        return self
 
     def _decide(self, X: Any) -> Floats:
         """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account."""
@@ -249,7 +234,7 @@ class GPMIL(BinaryClassifier):
         means, deviations = self._posterior().instances(_doubled(instances), bags.offsets, backend, return_std)
         return (means, deviations) if return_std else means
 
-    def _fit(
+    def _fit_evidence(
         self, data: TrainingSet, start: Settings, backend: Backend, generator: np.random.Generator
     ) -> tuple[Fit, int]:
         """Return the posterior under the best settings, and how many steps led to them."""

@@ -79,9 +79,15 @@ def own_kernels(X: Instances, offsets: Integers, kernel: InstanceKernel, backend
     return found
 
 
-def kernel_width(gamma: float | str, X: Instances, backend: Backend, generator: np.random.Generator) -> float:
+def kernel_width(
+    gamma: float | str,
+    X: Instances,
+    backend: Backend,
+    generator: np.random.Generator,
+    weights: Floats | None = None,
+) -> float:
     """Return a parameter ``gamma`` as a number; "median" takes it from training instances."""
-    return median_gamma(X, backend, generator) if isinstance(gamma, str) else float(gamma)
+    return median_gamma(X, backend, generator, weights) if isinstance(gamma, str) else float(gamma)
 
 
 def _blocks(offsets: Integers) -> Iterator[tuple[slice, slice, Integers]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gmil.base import register
+from gmil.base import PARAMETERS, register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
@@ -23,23 +23,23 @@ from gmil.methods.kernels.graph_training import (
     own_rbf_sums,
     rbf_sums,
 )
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH
+from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
-from gmil.methods.shared.tuned import TunedClassifier
-from gmil.methods.shared.tuning import WIDTHS, KernelSetting, kernel_settings
+from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double, expansion, rows_of
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.methods.shared.tuned import Training
 
 _log = logging.getLogger(__name__)
 
 
 @register(method="mi-graph", variants={"mi-graph-explicit": {"graphs": "explicit"}})
-class GraphKernelSVM(TunedClassifier):
+class GraphKernelSVM(ScaledClassifier):
     """miGraph and MIGraph: an SVM on a graph kernel between bags (Zhou, Sun & Li).
 
     Two instances of a bag are neighbours where they are nearer than the mean of all its pairs. miGraph
@@ -132,15 +132,13 @@ class GraphKernelSVM(TunedClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TunedClassifier._parameter_constraints,
         "graphs": [StrOptions({"implicit", "explicit"})],
-        "C": [ABOVE_ZERO],
-        "gamma": KERNEL_WIDTH,
-        "edge_gamma": KERNEL_WIDTH,
+        "edge_gamma": PARAMETERS["gamma"],
         "max_edges": [AT_LEAST_ONE, None],
         "normalize": [StrOptions({"each", "sum"})],
     }
 
+    _two_classes = True
     _kept_parameters = ("graphs", "max_edges", "normalize")
 
     def __init__(
@@ -170,11 +168,15 @@ class GraphKernelSVM(TunedClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_tuned(self, training: Training, backend: Backend) -> None:
-        bags, generator = training.bags, training.generator
+    fit = weighted_fit
+
+    def _learn(self, training: Training) -> None:
+        tuning = Tuning.of(training, self.tune, repeats=2)
+        bags, backend, generator = training.bags, training.backend, training.generator
         nodes, edges, self.n_thinned_bags_ = self._graphs(as_double(self._fit_scaled(bags)), bags.offsets, backend)
-        gamma = kernel_width(self.gamma, nodes.features, backend, generator)
-        self.edge_gamma_ = kernel_width(self.edge_gamma, edges.features, backend, generator)
+        of_nodes, of_edges = (np.repeat(training.weights, np.diff(points.offsets)) for points in (nodes, edges))
+        gamma = kernel_width(self.gamma, nodes.features, backend, generator, of_nodes)
+        self.edge_gamma_ = kernel_width(self.edge_gamma, edges.features, backend, generator, of_edges)
         if self.n_thinned_bags_:
             _log.info(
                 "%d of %d bags have more edges than max_edges=%s; so many were taken evenly along them.",
@@ -182,13 +184,20 @@ class GraphKernelSVM(TunedClassifier):
                 len(bags),
                 self.max_edges,
             )
-        gammas = [gamma * width for width in WIDTHS] if training.folds else [gamma]
+        gammas = [gamma * width for width in WIDTHS] if tuning.folds else [gamma]
         node_sums = dict(zip(gammas, rbf_sums(nodes, nodes, gammas, backend), strict=True))
         edge_sums = rbf_sums(edges, edges, [self.edge_gamma_], backend)[0]
         kernels = {each: graph_kernel(sums, edge_sums, self.normalize) for each, sums in node_sums.items()}
-        setting = self._choose(kernels, gamma, training)
+
+        def decide(setting: KernelSetting, test: Booleans) -> Floats:
+            kernel = kernels[setting.gamma]
+            costs = setting.C * training.weights[~test]
+            dual, intercept = solve_svm(kernel[np.ix_(~test, ~test)], training.positive[~test], costs)
+            return np.asarray(kernel[np.ix_(test, ~test)] @ dual + intercept)
+
+        setting = tuning.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
         self.gamma_, self.C_ = setting.gamma, setting.C
-        by_bag, self.intercept_ = self._solve(kernels[self.gamma_], training.positive, self.C_)
+        by_bag, self.intercept_ = solve_svm(kernels[self.gamma_], training.positive, self.C_ * training.weights)
         by_nodes, by_edges = lengths(np.diag(node_sums[self.gamma_]), np.diag(edge_sums), self.normalize)
         self.support_instances_, self.dual_coef_ = _support(nodes, by_bag / by_nodes)
         self.support_edges_, self.edge_coef_ = _support(edges, by_bag / by_edges)
@@ -200,17 +209,6 @@ class GraphKernelSVM(TunedClassifier):
             return all_nodes(instances, offsets), edges, n_thinned
         none = Points(np.empty((0, 4)), np.empty(0), np.zeros(len(offsets), dtype=np.int64))
         return clique_nodes(instances, offsets, backend), none, 0
-
-    def _choose(self, kernels: dict[float, Floats], gamma: float, training: Training) -> KernelSetting:
-        def decide(setting: KernelSetting, test: Booleans) -> Floats:
-            kernel = kernels[setting.gamma]
-            dual, intercept = self._solve(kernel[np.ix_(~test, ~test)], training.positive[~test], setting.C)
-            return np.asarray(kernel[np.ix_(test, ~test)] @ dual + intercept)
-
-        return training.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
-
-    def _solve(self, kernel: Floats, positive: Booleans, C: float) -> tuple[Floats, float]:
-        return solve_svm(kernel, positive, np.full(len(kernel), C))
 
     def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)

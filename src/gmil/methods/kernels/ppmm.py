@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gmil.base import register
+from gmil.base import grouped_fit, register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
@@ -24,8 +24,8 @@ from gmil.methods.kernels.ppmm_kernels import (
     powered,
 )
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
-from gmil.methods.shared.tuned import TunedClassifier
-from gmil.methods.shared.tuning import COSTS
+from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.methods.shared.tuning import COSTS, Tuning
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
@@ -33,9 +33,9 @@ from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances
-    from gmil.methods.shared.tuned import Training
 
 _SIZES = (100, 30)
 """What ``tune=True`` chooses the number of patterns from."""
@@ -57,7 +57,7 @@ class _Setting(NamedTuple):
 
 
 @register(method="ppmm")
-class PPMM(TunedClassifier):
+class PPMM(ScaledClassifier):
     """PPMM: a kernel SVM on bags as compositions of patterns (Wang, Yang & Zha).
 
     Instances are clustered into patterns, and a bag becomes the shares of the patterns in it. The kernel between two
@@ -154,14 +154,12 @@ class PPMM(TunedClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TunedClassifier._parameter_constraints,
         "n_patterns": [AT_LEAST_ONE, StrOptions({"auto"})],
         "codebook": [StrOptions({"kmeans", "gmm"})],
         "assignment": [StrOptions({"soft", "hard"})],
         "softness": [ABOVE_ZERO],
         "exponent": [ABOVE_ZERO, StrOptions({"aligned"})],
         "n_init": [AT_LEAST_ONE],
-        "C": [ABOVE_ZERO],
         "sample_size": [AT_LEAST_ONE, None],
         "scale": [StrOptions({"auto", *SCALINGS}), None],
     }
@@ -197,10 +195,14 @@ class PPMM(TunedClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_tuned(self, training: Training, backend: Backend) -> None:
-        settings = self._settings(training.bags.n_instances, tuned=bool(training.folds))
-        books = self._books(training, settings, backend)
-        setting = self._choose(settings, books, training)
+    _two_classes = True
+    fit = grouped_fit
+
+    def _learn(self, training: Training) -> None:
+        tuning = Tuning.of(training, self.tune, repeats=2)
+        settings = self._settings(training.bags.n_instances, tuned=bool(tuning.folds))
+        books = self._books(training, settings)
+        setting = self._choose(settings, books, tuning)
         chosen = books[setting.book]
         shares = chosen.shares[setting.assignment]
         adapted = self._adapt(shares, training.positive)
@@ -211,12 +213,10 @@ class PPMM(TunedClassifier):
         self.exponent_, self.alignment_ = adapted.exponent, adapted.alignment
         self.cluster_centers_, self.width_, self.log_shares_, self.variances_ = chosen.patterns[adapted.restart]
 
-    def _books(
-        self, training: Training, settings: list[_Setting], backend: Backend
-    ) -> dict[tuple[str | None, int], Book]:
+    def _books(self, training: Training, settings: list[_Setting]) -> dict[tuple[str | None, int], Book]:
         """Return the clusterings that the settings need, with the shares of their patterns in every bag."""
-        bags, generator = training.bags, training.generator
-        rows = sample_rows(bags, training.positive.astype(np.int64), self.sample_size, "uniform", generator)
+        bags, backend, generator = training.bags, training.backend, training.generator
+        rows = sample_rows(bags, training.labels, self.sample_size, "uniform", generator)
         assignments = dict.fromkeys(setting.assignment for setting in settings)
         found = {}
         for scale, size in dict.fromkeys(setting.book for setting in settings):
@@ -244,13 +244,11 @@ class PPMM(TunedClassifier):
         size = automatic if isinstance(self.n_patterns, str) else self.n_patterns
         return [_Setting(scales[0], size, self.assignment, self.C)]
 
-    def _choose(
-        self, settings: list[_Setting], books: dict[tuple[str | None, int], Book], training: Training
-    ) -> _Setting:
+    def _choose(self, settings: list[_Setting], books: dict[tuple[str | None, int], Book], tuning: Tuning) -> _Setting:
         known: dict[tuple[Any, ...], Adapted] = {}  # settings that differ in C share restart and exponent
 
         def decide(setting: _Setting, test: Booleans) -> Floats:
-            shares, positive = books[setting.book].shares[setting.assignment], training.positive[~test]
+            shares, positive = books[setting.book].shares[setting.assignment], tuning.labels[~test] == 1
             key = (setting.book, setting.assignment, test.tobytes())
             if key not in known:
                 known[key] = self._adapt([h[~test] for h in shares], positive)
@@ -258,7 +256,7 @@ class PPMM(TunedClassifier):
             weights, intercept = self._machine(features[~test], positive, setting.C)
             return np.asarray(features[test] @ weights + intercept)
 
-        return training.choose(settings, settings[0], decide)
+        return tuning.choose(settings, settings[0], decide)
 
     def _fit_patterns(
         self, instances: Instances, size: int, backend: Backend, generator: np.random.Generator

@@ -9,25 +9,25 @@ from sklearn import config_context
 from sklearn.svm import SVC
 
 from gmil.bags import Bags
-from gmil.base import register
+from gmil.base import register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
-from gmil.methods.shared.constraints import AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
-from gmil.methods.shared.inner_folds import choose
+from gmil.methods.shared.constraints import AT_LEAST_ONE, NOT_NEGATIVE
+from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
-from gmil.methods.shared.tunable import TunableClassifier
+from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
 from gmil.transform.space import fitted_space
 from gmil.transform.vectors.summaries import summarize
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
-    from gmil.methods.shared.tunable import Training
-    from gmil.methods.shared.tuning import KernelSetting
 
 _GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
+_C_FACTORS = (0.1, 1.0, 10.0)
 
 
 class Machine(NamedTuple):
@@ -39,7 +39,7 @@ class Machine(NamedTuple):
 
 
 @register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
-class SetKernelSVM(TunableClassifier):
+class SetKernelSVM(ScaledClassifier):
     """SVM on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK) (Gartner et al.).
 
     NSK compares two bags by the mean of a kernel over all pairs of their instances, which is the product of their
@@ -126,10 +126,8 @@ class SetKernelSVM(TunableClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **TunableClassifier._parameter_constraints,
         "kernel": [StrOptions({"nsk", "stk"})],
         "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
-        "gamma": KERNEL_WIDTH,
         "degree": [AT_LEAST_ONE],
         "coef0": [NOT_NEGATIVE],
         "normalization": [StrOptions({"size", "length"})],
@@ -168,15 +166,18 @@ class SetKernelSVM(TunableClassifier):
         self.backend = backend
         self.random_state = random_state
 
+    fit = weighted_fit
+
     def _learn(self, training: Training) -> None:
         backend = training.backend
         bags = self._points(training.bags, backend)
         bags = self._means(bags.with_instances(self._fit_scaled(bags)), backend)
-        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator)
+        weights = np.repeat(training.weights, bags.sizes)
+        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator, weights)
         best, kernel = self._choose(training._replace(bags=bags), gamma)
         self.gamma_, self.C_ = best.gamma, best.C
         lengths = self._lengths(kernel.diagonal())
-        machine = fit_machine(kernel / np.outer(lengths, lengths), training.labels, self.C_)
+        machine = fit_machine(self._normalized(kernel), training.labels, self.C_ * training.weights)
         self.support_, self.dual_coef_, self.intercept_ = machine
         support = bags[machine.support]
         self.support_instances_, self.support_offsets_ = to_parts(support.instances), support.offsets
@@ -191,7 +192,7 @@ class SetKernelSVM(TunableClassifier):
         if self.normalization_ == "length":
             own = own_kernels(bags.instances, bags.offsets, kernels[0], backend)
             kernel /= np.outer(self._lengths(own), self.support_lengths_)
-        return self._decisions(kernel, self.dual_coef_, self.intercept_)
+        return self._linear_decisions(kernel, self.dual_coef_, self.intercept_)
 
     def _points(self, bags: Bags, backend: Backend) -> Bags:
         """Return the bags, or for STK one instance [min, max] for each."""
@@ -216,27 +217,30 @@ class SetKernelSVM(TunableClassifier):
 
     def _choose(self, training: Training, gamma: float) -> tuple[KernelSetting, Floats]:
         """Return the width and the price to use, and the kernel of that width between the training bags."""
-        bags, labels, *_ = training
-        folds = self._inner_folds(training)
-        settings = self._settings(gamma, _GAMMA_FACTORS if self.instance_kernel != "linear" else (1.0,), folds)
-        widths = list(dict.fromkeys(setting.gamma for setting in settings))
+        bags, labels, untuned = training.bags, training.labels, KernelSetting(gamma, self.C)
+        tuning = Tuning.of(training, self.tune)
+        widths, costs = _GAMMA_FACTORS if self.instance_kernel != "linear" else (1.0,), [self.C * f for f in _C_FACTORS]
+        settings = kernel_settings(gamma, widths=widths, costs=costs) if tuning.folds else [untuned]
+        gammas = list(dict.fromkeys(setting.gamma for setting in settings))
         found = mean_kernels(
-            *(bags.instances, bags.offsets) * 2, [self._instance_kernel(width) for width in widths], training.backend
+            *(bags.instances, bags.offsets) * 2, [self._instance_kernel(each) for each in gammas], training.backend
         )
-        kernels = dict(zip(widths, found, strict=True))
-        if not folds:
-            return settings[0], kernels[gamma]
-
-        lengths = {width: self._lengths(kernel.diagonal()) for width, kernel in kernels.items()}
-        normalized = {width: kernel / np.outer(lengths[width], lengths[width]) for width, kernel in kernels.items()}
+        kernels = dict(zip(gammas, found, strict=True))
+        normalized = {each: self._normalized(kernel) for each, kernel in kernels.items()} if tuning.folds else {}
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
             kernel, known = normalized[setting.gamma], np.flatnonzero(~test)
-            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], setting.C)
-            return self._decisions(kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts)
+            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], setting.C * training.weights[known])
+            return self._linear_decisions(
+                kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts
+            )
 
-        best, _ = choose(settings, labels, folds, decide)
+        best = tuning.choose(settings, untuned, decide)
         return best, kernels[best.gamma]
+
+    def _normalized(self, kernel: Floats) -> Floats:
+        lengths = self._lengths(kernel.diagonal())
+        return kernel / np.outer(lengths, lengths)
 
 
 def one_each(rows: Floats) -> Bags:
@@ -244,13 +248,16 @@ def one_each(rows: Floats) -> Bags:
     return Bags(rows, np.arange(len(rows) + 1))
 
 
-def fit_machine(kernel: Floats, labels: Integers, price: float) -> Machine:
-    """Train on a kernel between training bags, (n_bags, n_bags); more than two classes are set against the others."""
+def fit_machine(kernel: Floats, labels: Integers, costs: Floats) -> Machine:
+    """Train on a kernel between training bags, (n_bags, n_bags); more than two classes are set against the others.
+
+    ``costs``, (n_bags,), say what a unit of slack of each bag costs.
+    """
     n_classes = int(labels.max()) + 1
     problems = [labels] if n_classes == 2 else [labels == number for number in range(n_classes)]
     # Everything is checked by now, and with small bags the checks would take longer than the training.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        models = [SVC(C=price, kernel="precomputed").fit(kernel, problem) for problem in problems]
+        models = [SVC(C=1.0, kernel="precomputed").fit(kernel, problem, sample_weight=costs) for problem in problems]
     weights = np.zeros((len(kernel), len(models)))
     for column, model in enumerate(models):
         weights[model.support_, column] = model.dual_coef_[0]

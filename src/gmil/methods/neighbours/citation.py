@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import clone
 
 from gmil.base import register
 from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Offsets, Rows
 from gmil.methods.neighbours.distances import DISTANCES, Grouped, distances_between, distances_within, grouped
 from gmil.methods.neighbours.votes import citing_radii, radii_without, voters
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.fold_work import FoldWork, Receiver, Worker
 
@@ -108,13 +109,10 @@ class CitationKNN(ScaledClassifier):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ScaledClassifier._parameter_constraints,
         "n_references": [AT_LEAST_ONE],
         "n_citers": [AT_LEAST_ONE],
         "distance": [StrOptions(set(DISTANCES))],
         "rank": [AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
     }
 
     _kept_parameters = ("n_references", "distance", "rank")
@@ -140,19 +138,8 @@ class CitationKNN(ScaledClassifier):
         self.n_jobs = n_jobs
         self.backend = backend
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Keep the training bags and measure the distances between them.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        self.radii_ = citing_radii(self._fit_distances(X, y), self.n_citers)
-        return self
+    def _learn(self, training: Training) -> None:
+        self.radii_ = citing_radii(self._fit_distances(training.bags, training.y), self.n_citers)
 
     def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
@@ -189,7 +176,8 @@ class CitationKNN(ScaledClassifier):
             One label per bag.
         """
         model = cast("CitationKNN", clone(self))
-        within = model._fit_distances(X, y)
+        bags, labels = model._check_training(X, y)
+        within = model._fit_distances(bags, model.classes_[labels])
         radii = radii_without(within, self.n_citers)
         np.fill_diagonal(within, np.inf)  # no bag is its own neighbour
         votes = voters(within, radii, self.n_references)
@@ -240,9 +228,9 @@ class CitationKNN(ScaledClassifier):
 
     # ---------------------------------------------------------------- inside
 
-    def _fit_distances(self, X: Any, y: Any) -> Floats:
+    def _fit_distances(self, bags: Bags, y: NDArray[Any]) -> Floats:
         """Keep the training bags; return the distances between them."""
-        bags, self.labels_ = self._check_training(X, y)
+        self.labels_ = np.searchsorted(self.classes_, y)
         training = grouped(self._fit_scaled(bags), bags.offsets)
         self.instances_, self.offsets_ = to_parts(training.instances), training.offsets
         return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))

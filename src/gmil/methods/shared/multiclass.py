@@ -1,4 +1,4 @@
-"""What the rivals share that know any number of classes: labels to numbers, scikit-learn's models to decisions."""
+"""Classifiers of vectors from scikit-learn: their decisions about two or more classes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.errors import BagValidationError
-from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.model_selection.folds import fit_with_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
-
-
-class MulticlassClassifier(ScaledClassifier):
-    """A classifier of two or more classes."""
-
-    def _check_classes(self, X: Any, y: Any) -> tuple[Bags, Integers]:
-        """Return training bags and class numbers; of two classes the positive one is 1."""
-        bags, labels = self._check_training(X, y)
-        return bags, self._is_positive(labels).astype(np.int64) if len(self.classes_) == 2 else labels
 
 
 def check_decisions(estimator: Any, n_classes: int) -> None:

@@ -1,11 +1,10 @@
-"""What the rivals share: features are scaled on the training instances before anything else."""
+"""What the methods share: features are scaled on the training instances before anything else."""
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gmil.base import BagClassifier, TwoClassMixin
+from gmil.base import BagClassifier
 from gmil.compat import StrOptions
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import SpaceMixin, fit_scaling
@@ -23,7 +22,6 @@ class ScaledClassifier(SpaceMixin, BagClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
     }
 
     def _fit_scaled(self, bags: Bags) -> Instances:
@@ -40,7 +38,3 @@ class ScaledClassifier(SpaceMixin, BagClassifier):
         """Return instances scaled as in training."""
         scaled: Instances = self.space_.apply(instances)
         return scaled
-
-
-class BinaryClassifier(TwoClassMixin, ScaledClassifier):
-    """A classifier of two classes."""

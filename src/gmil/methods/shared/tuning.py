@@ -1,20 +1,26 @@
-"""What ``tune=True`` chooses from, and on which bags: training bags only, whole groups left out."""
+"""Tuning: settings are compared by accuracy on inner folds of the training bags, which keep groups together."""
 
 from __future__ import annotations
 
 import itertools
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from gmil.methods.shared.inner_folds import inner_folds
-from gmil.model_selection.folds import refuse_wrong_groups
+from gmil.model_selection.folds import inner_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+Setting = TypeVar("Setting")
+Round = Callable[[Setting], Iterable[Setting]]
+"""Takes the best setting so far, and returns settings to compare with it."""
 
 WIDTHS = (1.0, 0.3, 3.0)
 """Times the gamma that a method would take untuned, which comes first: of equally accurate settings the first wins."""
@@ -27,7 +33,7 @@ KERNELS = ("rbf", "linear")
 N_FOLDS = 5
 
 MOST_INSTANCES = 2000
-"""Of more instances, settings are compared on so many, which costs the square of their number."""
+"""Of more instances, so many stand for all while settings are compared, which costs the square of their number."""
 
 
 @dataclass(frozen=True)
@@ -85,25 +91,6 @@ def kernel_settings(
     return [KernelSetting(*pair) for pair in itertools.product(gammas, costs)]
 
 
-def check_groups(groups: Any, n_bags: int) -> Integers | None:
-    """Return the number of the group of every bag; a number of groups that does not fit the bags is refused."""
-    if groups is None:
-        return None
-    refuse_wrong_groups(groups, n_bags)
-    return np.unique(np.asarray(groups), return_inverse=True)[1]
-
-
-def tuning_folds(
-    positive: Booleans, groups: Integers | None, generator: np.random.Generator, repeats: int = 1
-) -> list[Booleans]:
-    """Return which bags each inner fold tests, so often as ``repeats`` says; no fold would train on one class.
-
-    No fold at all means that there is nothing to choose by. On a hundred bags one round of folds is a noisy judge.
-    """
-    labels = positive.astype(np.int64)
-    return [test for _ in range(repeats) for test in inner_folds(labels, N_FOLDS, generator, groups)]
-
-
 def thinned_bags(offsets: Integers, most: int, generator: np.random.Generator) -> Integers | None:
     """Return ``most`` instances or fewer, ascending; bags above a common size keep that many, drawn, others all.
 
@@ -158,3 +145,84 @@ def sample_bags(offsets: Integers, most: int, generator: np.random.Generator) ->
     cuts = np.searchsorted(rows, offsets)
     kept = np.diff(cuts)
     return Sample(rows, cuts, np.repeat(np.diff(offsets) / kept, kept))
+
+
+class Tuning(NamedTuple):
+    """Settings, and the inner folds that they are compared on."""
+
+    labels: Integers  # (n_bags,), of two classes the positive one is 1
+    weights: Floats  # (n_bags,)
+    folds: list[Booleans]  # which bags each fold tests; none where nothing is to be chosen
+    generator: np.random.Generator
+
+    @classmethod
+    def of(cls, training: Training, tune: bool, repeats: int = 1) -> Tuning:
+        """Draw inner folds, so often as ``repeats`` says; none without ``tune``, or where there are too few bags.
+
+        Settings are compared with more certainty on several draws, of a hundred bags above all.
+        """
+        labels, generator = training.labels, training.generator
+        folds = [
+            test
+            for _ in range(repeats if tune else 0)
+            for test in inner_folds(labels, N_FOLDS, generator, training.groups)
+        ]
+        return cls(labels, training.weights, folds, generator)
+
+    def sample(self, offsets: Integers, most: int | None = None) -> Sample:
+        """Return the instances to compare settings on: all, or about ``most`` that stand for all."""
+        if not self.folds:
+            return all_of_bags(offsets)
+        return sample_bags(offsets, MOST_INSTANCES if most is None else most, self.generator)
+
+    def choose(
+        self, settings: Iterable[Setting], untuned: Setting, decide: Callable[[Setting, Booleans], Floats]
+    ) -> Setting:
+        """Return the setting with the best accuracy on the inner folds; without folds the untuned one.
+
+        ``decide(setting, test)`` trains on the bags outside ``test`` and returns the decisions of those inside.
+        """
+        return self.choose_in_rounds([lambda _: settings], untuned, decide)
+
+    def choose_in_rounds(
+        self,
+        rounds: Sequence[Round[Setting]],
+        untuned: Setting,
+        decide: Callable[[Setting, Booleans], Floats],
+        *,
+        classes_alike: bool = False,
+    ) -> Setting:
+        """Return the best setting where each round takes the best so far and returns settings to compare with it.
+
+        A few values of each parameter in turn are fewer settings than all combinations. That takes less time, and on a
+        hundred bags the best of many settings is the luckiest one. Of equals the first wins, and none is tried twice.
+        ``classes_alike`` asks for the mean of the accuracies of the classes.
+        """
+        if not self.folds:
+            return untuned
+        weights = self.weights
+        if classes_alike:
+            positive = self.labels == 1
+            share = np.average(positive, weights=weights)
+            weights = weights / np.where(positive, share, 1 - share)
+        best, most = untuned, -1.0
+        for settings_after in rounds:
+            for setting in settings_after(best):
+                if most >= 0 and setting == best:
+                    continue
+                accuracy = self._accuracy(setting, weights, decide)
+                if accuracy > most:
+                    best, most = setting, accuracy
+        return best
+
+    def _accuracy(self, setting: Setting, weights: Floats, decide: Callable[[Setting, Booleans], Floats]) -> float:
+        with warnings.catch_warnings():
+            # A setting that does not converge is compared like any other; only the chosen one is worth a warning.
+            warnings.simplefilter("ignore")
+            right = [_labels_of(decide(setting, test)) == self.labels[test] for test in self.folds]
+        counts = np.concatenate([weights[test] for test in self.folds])
+        return float(np.average(np.concatenate(right), weights=counts))
+
+
+def _labels_of(decisions: Floats) -> Integers:
+    return (decisions > 0).astype(np.int64) if decisions.ndim == 1 else decisions.argmax(axis=1)

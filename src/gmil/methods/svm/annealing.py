@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gmil.base import register
+from gmil.base import register, weighted_fit
 from gmil.compat import Interval, StrOptions
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
@@ -14,9 +14,10 @@ from gmil.methods.svm.annealing_training import Annealing, train_annealed
 from gmil.methods.svm.kernel_machine import KernelMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from gmil.engine import Backend
+    from gmil.methods.shared.tuning import Round
     from gmil.methods.svm.gram import Gram
     from gmil.methods.svm.kernels import Arrangement, Machine
 
@@ -127,7 +128,6 @@ class AnnealedSVM(KernelMachine):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._parameter_constraints,
         "objective": [StrOptions({"witness", "labels", "labels-prior"})],
         "balance": ["boolean"],
         "positive_share": [Interval(Real, 0, 1, closed="right")],
@@ -167,13 +167,15 @@ class AnnealedSVM(KernelMachine):
         self.positive_share = positive_share
         self.cooling = cooling
 
-    def _tuning_rounds(self, n_bags: int) -> int:  # noqa: ARG002
+    fit = weighted_fit
+
+    def _tuning_repeats(self, n_bags: int) -> int:  # noqa: ARG002
         return 1
 
     def _untuned(self, gamma: float) -> AnnealedSetting:
         return AnnealedSetting(gamma, self.C, self.kernel, self.balance, self.positive_share)
 
-    def _rounds(self, gamma: float) -> Sequence[Callable[[AnnealedSetting], Iterable[AnnealedSetting]]]:
+    def _rounds(self, gamma: float) -> Sequence[Round[AnnealedSetting]]:
         # A fit solves many machines already: the width stays.
         start = replace(self._untuned(gamma), C=COSTS[0])
         if self.objective == "witness":
@@ -194,6 +196,7 @@ class AnnealedSVM(KernelMachine):
             self.cooling,
             self.max_iter,
             arrangement.negative_counts,
+            arrangement.weights,
         )
         machine, self.temperatures_ = train_annealed(gram, arrangement.offsets, annealing, backend)
         return machine

@@ -35,7 +35,8 @@ class Annealing(NamedTuple):
     """What is annealed, and how.
 
     ``objective`` is "witness" (one positive instance a bag), "labels" (one at least) or "labels-prior" (a share). With
-    "witness", ``negative_counts`` says how many negative instances each row stands for; None: one.
+    "witness", ``negative_counts`` says how many negative instances each row stands for; ``weights``, how often the bag
+    of every row counts. None: one.
     """
 
     objective: str
@@ -45,11 +46,17 @@ class Annealing(NamedTuple):
     cooling: float = 1.5
     max_iter: int = 5
     negative_counts: Floats | None = None
+    weights: Floats | None = None
 
-    def outside_costs(self, n_positive: int, n_negative: int) -> Floats:
+    def row_weights(self, n_rows: int) -> Floats:
+        """Return how often the bag of every row counts, (n_rows,)."""
+        return np.ones(n_rows) if self.weights is None else self.weights
+
+    def outside_costs(self, offsets: Integers, n_rows: int) -> Floats:
         """Return what slack of the rows of negative bags costs where each positive bag has one witness."""
-        counts = np.ones(n_negative) if self.negative_counts is None else self.negative_counts
-        return witness_costs(n_positive, counts, self.C, self.balance)[n_positive:]
+        weights, n_inside = self.row_weights(n_rows), int(offsets[-1])
+        counts = weights[n_inside:] if self.negative_counts is None else self.negative_counts
+        return witness_costs(weights[offsets[:-1]], counts, self.C, self.balance)[len(offsets) - 1 :]
 
 
 def temperatures(annealing: Annealing) -> list[float]:
@@ -71,14 +78,14 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
     one temperature it never rises; the next, lower temperature raises it.
     """
     steps: list[tuple[float, float]] = []
-    doubled = with_negatives(gram, offsets, annealing)
+    doubled, inside = with_negatives(gram, offsets, annealing), annealing.row_weights(len(gram))[: offsets[-1]]
     values = _first_values(doubled, offsets, annealing)
     for temperature in temperatures(annealing):
         shares = assign(values, offsets, annealing, temperature, backend)
         met, reason = Assignments(shares), "iterations"
         for _ in range(annealing.max_iter if temperature else _HARD_ROUNDS):
             found = solve_expected(doubled, offsets, shares, annealing)
-            steps.append((found.energy - temperature * entropy(shares, annealing.objective), temperature))
+            steps.append((found.energy - temperature * entropy(shares, annealing.objective, inside), temperature))
             before, shares = shares, assign(found.values, offsets, annealing, temperature, backend)
             stop = met.stop_reason(shares)
             if stop is not None or (temperature and np.abs(shares - before).max() < _SETTLED):
@@ -138,11 +145,13 @@ def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: 
     n_inside, C = int(offsets[-1]), annealing.C
     positive = np.arange(len(doubled)) < n_inside
     if annealing.objective == "witness":
-        outside = annealing.outside_costs(len(offsets) - 1, len(doubled) - n_inside)
-        costs = np.concatenate([_weights(shares, C), outside])
+        weights = annealing.row_weights(len(doubled))
+        costs = np.concatenate(
+            [_weights(shares, C) * weights[:n_inside], annealing.outside_costs(offsets, len(doubled))]
+        )
     else:
-        outside = np.full(len(doubled) - 2 * n_inside, C)
-        costs = np.concatenate([_weights(shares, C), outside, _weights(1 - shares, C)])
+        inside, outside = np.split(annealing.row_weights(len(doubled) - n_inside), [n_inside])
+        costs = np.concatenate([_weights(shares, C) * inside, C * outside, _weights(1 - shares, C) * inside])
     dual, intercept = doubled.solve(positive, costs)
     products = doubled.products(dual)
     energy = svm_objective(float(dual @ products), products + intercept, positive, costs)
@@ -177,10 +186,10 @@ def assign(values: Floats, offsets: Integers, annealing: Annealing, temperature:
     return _with_totals(gains / temperature, offsets, totals, backend)
 
 
-def entropy(shares: Floats, objective: str) -> float:
-    """Return the entropy of the assignment of all bags."""
+def entropy(shares: Floats, objective: str, weights: Floats | float = 1.0) -> float:
+    """Return the entropy of the assignment of all bags; ``weights`` say how often the bag of every row counts."""
     uncertain = entr(shares) if objective == "witness" else entr(shares) + entr(1 - shares)
-    return float(uncertain.sum())
+    return float((uncertain * weights).sum())
 
 
 def _bag_softmax(logits: Floats, offsets: Integers, backend: Backend) -> Floats:

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from gmil.base import register
+from gmil.base import register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
 from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.methods.shared.tuning import COSTS, MachineSetting, priced_settings, weighted_settings
+from gmil.methods.shared.tuning import COSTS, MachineSetting, Tuning, priced_settings, weighted_settings
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import Arrangement, Machine, arrange, chosen_rows
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.methods.shared.tuned import Training
+    from gmil.methods.shared.tuning import Round
     from gmil.methods.svm.gram import Gram
 
 
@@ -104,8 +105,10 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
+    fit = weighted_fit
+
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
-        return train_labels(gram, arrangement.offsets, setting.C, self.max_iter, backend)
+        return train_labels(gram, arrangement.offsets, setting.C * arrangement.weights, self.max_iter, backend)
 
 
 @register(method="mi-svm-witness")
@@ -199,7 +202,6 @@ class WitnessSVM(KernelMachine):
     _kept_parameters = ("kernel", "balance")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelMachine._parameter_constraints,
         "balance": ["boolean"],
         "solver": [StrOptions({"libsvm", "liblinear"})],
         "max_negatives": [AT_LEAST_ONE, None],
@@ -236,19 +238,21 @@ class WitnessSVM(KernelMachine):
         self.solver = solver
         self.max_negatives = max_negatives
 
+    fit = weighted_fit
+
     def as_chosen(self) -> WitnessSVM:
         """Return a copy that is not fitted, and has the settings in use as its parameters."""
         settings = {"C": self.C_, "kernel": self.kernel_, "gamma": self.gamma_, "balance": self.balance_}
         return clone(self).set_params(**settings, tune=False)
 
-    def _tuning_rounds(self, n_bags: int) -> int:
-        # "liblinear" is for large data, where one draw of folds judges many bags.
-        return 1 if self.solver == "liblinear" else super()._tuning_rounds(n_bags)
+    def _tuning_repeats(self, n_bags: int) -> int:
+        # "liblinear" is for large data, where one draw of folds tests many bags.
+        return 1 if self.solver == "liblinear" else super()._tuning_repeats(n_bags)
 
     def _untuned(self, gamma: float) -> MachineSetting:
         return MachineSetting(gamma, self.C, self.kernel, self.balance)
 
-    def _rounds(self, gamma: float) -> Sequence[Callable[[MachineSetting], Iterable[MachineSetting]]]:
+    def _rounds(self, gamma: float) -> Sequence[Round[MachineSetting]]:
         start = MachineSetting(gamma, COSTS[0], self.kernel, self.balance)
         return [lambda _: weighted_settings(start), priced_settings]
 
@@ -259,24 +263,24 @@ class WitnessSVM(KernelMachine):
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
         return train_witnesses(gram, arrangement.offsets, _costs(arrangement, setting), self.max_iter, backend)
 
-    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
         rows = thinned_rows(offsets, training.positive, self.max_negatives, training.generator)
         if rows is not None:
             instances, offsets = instances[rows], np.searchsorted(rows, offsets)
         if self.solver == "libsvm":
-            super()._fit_machine(instances, offsets, training, backend)
+            super()._fit_machine(instances, offsets, training, tuning)
             return
         if self.kernel != "linear":
             msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
             raise BagValidationError(msg)
-        self._fit_linear(instances, offsets, training, backend)
+        self._fit_linear(instances, offsets, training, tuning)
 
-    def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, backend: Backend) -> None:
-        sample = training.sample(offsets, MOST_LINEAR_INSTANCES)
+    def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
+        sample, backend = tuning.sample(offsets, MOST_LINEAR_INSTANCES), training.backend
         few = sample.of(instances)
 
         def decide(setting: MachineSetting, test: Booleans) -> Floats:
-            arrangement = arrange(sample.offsets, training.positive, ~test, sample.counts)
+            arrangement = arrange(sample.offsets, training.positive, ~test, sample.counts, training.weights)
             weights, machine = self._train_linear(few, arrangement, setting, backend)
             rows, cuts = chosen_rows(sample.offsets, test)
             return backend.bag_max(few[rows] @ weights + machine.intercept, cuts)
@@ -284,9 +288,10 @@ class WitnessSVM(KernelMachine):
         both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
         rounds = [lambda _: both, priced_settings]
         # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
-        setting = training.choose_in_rounds(rounds, self._untuned(1.0), decide, classes_alike=True)
+        setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), decide, classes_alike=True)
         self._keep_setting(setting)
-        weights, machine = self._train_linear(instances, arrange(offsets, training.positive), setting, backend)
+        arrangement = arrange(offsets, training.positive, weights=training.weights)
+        weights, machine = self._train_linear(instances, arrangement, setting, backend)
         self._keep_weights(weights)
         self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
 
@@ -301,5 +306,4 @@ class WitnessSVM(KernelMachine):
 
 
 def _costs(arrangement: Arrangement, setting: MachineSetting) -> Floats:
-    n_positive = len(arrangement.offsets) - 1
-    return witness_costs(n_positive, arrangement.negative_counts, setting.C, setting.balance)
+    return witness_costs(arrangement.bag_weights, arrangement.negative_counts, setting.C, setting.balance)

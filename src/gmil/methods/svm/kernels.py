@@ -108,27 +108,40 @@ class Arrangement(NamedTuple):
     rows: Integers  # positions among all instances
     offsets: Integers  # (n_positive_bags + 1,); rows from offsets[-1] on are of negative bags
     negative_counts: Floats  # (n_negative_rows,), how many instances each of those stands for
+    weights: Floats  # (n_rows,), how often the bag of each counts
 
     @property
     def n_positive_rows(self) -> int:
         """How many rows are instances of positive bags."""
         return int(self.offsets[-1])
 
+    @property
+    def bag_weights(self) -> Floats:
+        """How often every positive bag counts, (n_positive_bags,)."""
+        return self.weights[self.offsets[:-1]]
+
 
 def arrange(
-    offsets: Integers, positive: Booleans, chosen: Booleans | None = None, counts: Floats | None = None
+    offsets: Integers,
+    positive: Booleans,
+    chosen: Booleans | None = None,
+    counts: Floats | None = None,
+    weights: Floats | None = None,
 ) -> Arrangement:
     """Arrange the instances of the chosen bags, or of all; the order of bags within a class stays.
 
-    ``counts``, one for every instance, says how many each stands for; None: one.
+    ``counts``, one for every instance, says how many each stands for; ``weights``, how often every bag counts. None:
+    one.
     """
     chosen = np.ones_like(positive) if chosen is None else chosen
     positive_bags, negative_bags = np.flatnonzero(positive & chosen), np.flatnonzero(~positive & chosen)
     sizes = np.diff(offsets)[positive_bags]
     inside, outside = rows_of(offsets, positive_bags), rows_of(offsets, negative_bags)
-    negative_counts = np.ones(len(outside)) if counts is None else counts[outside]
+    rows = np.concatenate([inside, outside])
+    of_rows = np.repeat(np.ones(len(positive)) if weights is None else weights, np.diff(offsets))[rows]
+    negative_counts = of_rows[len(inside) :] * (1 if counts is None else counts[outside])
     cuts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Arrangement(np.concatenate([inside, outside]), cuts, negative_counts)
+    return Arrangement(rows, cuts, negative_counts, of_rows)
 
 
 def rows_of(offsets: Integers, bags: Integers) -> Integers:

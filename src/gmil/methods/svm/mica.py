@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, KERNEL_WIDTH, NOT_NEGATIVE
+from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.tuning import KERNELS, WIDTHS, given_first
-from gmil.methods.svm.kernel_machine import InstanceFunction
+from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import arrange, as_double, chosen_rows, kernel_columns
 from gmil.methods.svm.mica_training import Plane, slack_costs, train_mica
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
+    from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances
-    from gmil.methods.shared.tuned import Training
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.methods.shared.tuning import Round, Tuning
     from gmil.methods.svm.kernels import Arrangement
 
 NUS = (100.0, 10.0, 1.0, 1000.0)
@@ -44,7 +44,7 @@ class MICASetting:
 
 
 @register(method="mica")
-class MICA(InstanceFunction):
+class MICA(KernelMachine):
     """MICA: a sparse linear or kernel classifier by successive linear programming (Mangasarian & Wild).
 
     One point in the convex hull of every positive bag, its mean at first, and all instances of negative bags are
@@ -139,13 +139,9 @@ class MICA(InstanceFunction):
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InstanceFunction._parameter_constraints,
         "nu": [ABOVE_ZERO],
-        "kernel": [StrOptions({"linear", "rbf"})],
-        "gamma": KERNEL_WIDTH,
         "balance": ["boolean"],
         "n_basis": [AT_LEAST_ONE],
-        "max_iter": [AT_LEAST_ONE],
         "tol": [NOT_NEGATIVE],
     }
 
@@ -178,27 +174,28 @@ class MICA(InstanceFunction):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit_tuned(self, training: Training, backend: Backend) -> None:
-        offsets, positive = training.bags.offsets, training.positive
-        instances = as_double(self._fit_scaled(training.bags))
-        spaces = _Spaces(self, instances, backend, training.generator)
-        sample = training.sample(offsets)
+    def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
+        positive, backend, instances = training.positive, training.backend, as_double(instances)
+        spaces = _Spaces(self, instances, training)
+        sample = tuning.sample(offsets)
 
         def decide(setting: MICASetting, test: Booleans) -> Floats:
             features = sample.of(spaces.features(setting))
-            arrangement = arrange(sample.offsets, positive, ~test, sample.counts)
-            plane = self._train(features, arrangement, setting, backend)
+            arrangement = arrange(sample.offsets, positive, ~test, sample.counts, training.weights)
+            plane = self._find_plane(features, arrangement, setting, backend)
             rows, cuts = chosen_rows(sample.offsets, test)
             return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
 
         untuned = MICASetting(self.nu, self.kernel, self.balance)
-        setting = training.choose_in_rounds(self._rounds(), untuned, decide)
+        setting = tuning.choose_in_rounds(self._rounds(), untuned, decide)
         self.nu_, self.kernel_, self.balance_ = setting.nu, setting.kernel, setting.balance
         self.gamma_ = 1.0 if setting.kernel == "linear" else spaces.gamma * setting.width
-        plane = self._train(spaces.features(setting), arrange(offsets, positive), setting, backend)
+        plane = self._find_plane(
+            spaces.features(setting), arrange(offsets, positive, weights=training.weights), setting, backend
+        )
         self._keep_plane(plane, instances, spaces)
 
-    def _rounds(self) -> Sequence[Callable[[MICASetting], Iterable[MICASetting]]]:
+    def _rounds(self, gamma: float = 1.0) -> Sequence[Round[MICASetting]]:  # noqa: ARG002
         weighted = [
             MICASetting(NUS[0], kernel, balance)
             for kernel in given_first(self.kernel, KERNELS)
@@ -210,12 +207,13 @@ class MICA(InstanceFunction):
             lambda best: [replace(best, width=width) for width in WIDTHS] if best.kernel == "rbf" else [],
         ]
 
-    def _tuning_rounds(self, n_bags: int) -> int:
+    def _tuning_repeats(self, n_bags: int) -> int:
         return 2 if n_bags < _FEW_BAGS else 1
 
-    def _train(self, features: Instances, arrangement: Arrangement, setting: MICASetting, backend: Backend) -> Plane:
-        n_points = len(arrangement.offsets) - 1
-        costs = slack_costs(setting.nu, n_points, arrangement.negative_counts, setting.balance)
+    def _find_plane(
+        self, features: Instances, arrangement: Arrangement, setting: MICASetting, backend: Backend
+    ) -> Plane:
+        costs = slack_costs(setting.nu, arrangement.bag_weights, arrangement.negative_counts, setting.balance)
         return train_mica(features[arrangement.rows], arrangement.offsets, costs, self.max_iter, self.tol, backend)
 
     def _keep_plane(self, plane: Plane, instances: Instances, spaces: _Spaces) -> None:
@@ -230,13 +228,14 @@ class MICA(InstanceFunction):
 class _Spaces:
     """The features of training instances under each kernel; those of the last one are kept."""
 
-    def __init__(self, method: MICA, instances: Instances, backend: Backend, generator: np.random.Generator) -> None:
-        self.instances, self.backend = instances, backend
+    def __init__(self, method: MICA, instances: Instances, training: Training) -> None:
+        self.instances, self.backend, generator = instances, training.backend, training.generator
         self.last: tuple[InstanceKernel | None, Instances] = None, instances
         if method.kernel == "rbf" or method.tune:
             n_instances = instances.shape[0]
             self.basis = np.sort(generator.choice(n_instances, min(method.n_basis, n_instances), replace=False))
-            self.gamma = kernel_width(method.gamma, instances, backend, generator)
+            weights = np.repeat(training.weights, training.bags.sizes)
+            self.gamma = kernel_width(method.gamma, instances, self.backend, generator, weights)
 
     def features(self, setting: MICASetting) -> Instances:
         """Return the features of all instances."""

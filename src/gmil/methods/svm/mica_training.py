@@ -38,18 +38,19 @@ class Plane(NamedTuple):
 class SlackCosts(NamedTuple):
     """What a unit of slack costs, next to the 1-norm of the weights."""
 
-    point: float  # of the point of a positive bag
+    points: Floats  # (n_points,), of the point of every positive bag
     negatives: Floats  # (n_negatives,), of every negative instance
 
 
-def slack_costs(nu: float, n_points: int, negative_counts: Floats, balance: bool) -> SlackCosts:
+def slack_costs(nu: float, bag_weights: Floats, negative_counts: Floats, balance: bool) -> SlackCosts:
     """Return costs under which the mean slack of positive bags costs nu.
 
-    Balanced, that of negative instances costs as much; else each of them costs as much as a bag. ``negative_counts``
-    says how many negative instances each row stands for, so that a sample costs what all do.
+    Balanced, that of negative instances costs as much; else each of them costs as much as a bag. ``bag_weights`` says
+    how often each positive bag counts, ``negative_counts`` how many negative instances each row stands for, so that a
+    sample costs what all do.
     """
-    point = nu / n_points
-    return SlackCosts(point, (nu / negative_counts.sum() if balance else point) * negative_counts)
+    point = nu / bag_weights.sum()
+    return SlackCosts(point * bag_weights, (nu / negative_counts.sum() if balance else point) * negative_counts)
 
 
 def train_mica(
@@ -94,7 +95,7 @@ def plane_objective(
     weights: Floats, threshold: float, chosen: Floats, negative_scores: Floats, costs: SlackCosts
 ) -> float:
     """Return the 1-norm of the weights plus the cost of the slacks of points of positive bags and of negatives."""
-    by_points = costs.point * hinge(chosen - threshold).sum()
+    by_points = (costs.points * hinge(chosen - threshold)).sum()
     return float(np.abs(weights).sum() + by_points + costs.negatives @ hinge(threshold - negative_scores))
 
 
@@ -109,7 +110,7 @@ def solve_plane(
     """
     n_negatives = negatives.shape[0]
     while True:
-        weights, threshold = _solve_program(points, negatives[active], costs.point, costs.negatives[active])
+        weights, threshold = _solve_program(points, negatives[active], costs.points, costs.negatives[active])
         margins = threshold - np.asarray(negatives @ weights)
         violated = np.setdiff1d(np.flatnonzero(margins < 1 - _TOLERANCE), active)
         if len(violated) == 0:
@@ -118,7 +119,7 @@ def solve_plane(
         active = np.concatenate([active, worst])
 
 
-def _solve_program(points: Any, negatives: Any, by_point: float, by_negative: Floats) -> tuple[Floats, float]:
+def _solve_program(points: Any, negatives: Any, by_point: Floats, by_negative: Floats) -> tuple[Floats, float]:
     """Solve one linear program; weights and threshold are the prices of its dual, which is several times faster.
 
     The dual has a share for every row, at most what its slack costs. The shares of both sides sum to the same, their
@@ -128,7 +129,7 @@ def _solve_program(points: Any, negatives: Any, by_point: float, by_negative: Fl
     n_rows = n_points + negatives.shape[0]
     differences = sp.csc_array(sp.vstack([sp.csr_array(points), -sp.csr_array(negatives)]).T)
     sides = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])
-    most = np.concatenate([np.full(n_points, by_point), by_negative])
+    most = np.concatenate([by_point, by_negative])
     found = linprog(
         -np.ones(n_rows),
         A_ub=sp.vstack([differences, -differences]),
@@ -153,7 +154,7 @@ def best_threshold(positive_scores: Floats, negative_scores: Floats, costs: Slac
     The cost is convex and bends where a slack vanishes: at a positive score less one, and at a negative score plus one.
     """
     bends = np.concatenate([positive_scores - 1, negative_scores + 1])
-    rises = np.concatenate([np.full(len(positive_scores), costs.point), costs.negatives])
+    rises = np.concatenate([costs.points, costs.negatives])
     order = np.argsort(bends, kind="stable")
     slopes = np.cumsum(rises[order]) - costs.negatives.sum()  # to the right of every bend
     level = np.abs(slopes) <= 1e-12 * rises.sum()

@@ -42,7 +42,7 @@ class Assignments:
 # -------------------------------------------------------------------------------- mi-SVM
 
 
-def train_labels(gram: Gram, offsets: Integers, C: float, max_iter: int, backend: Backend) -> Machine:
+def train_labels(gram: Gram, offsets: Integers, costs: Floats, max_iter: int, backend: Backend) -> Machine:
     """Train mi-SVM: every instance of a positive bag takes the label that the machine gives it.
 
     Parameters
@@ -50,12 +50,11 @@ def train_labels(gram: Gram, offsets: Integers, C: float, max_iter: int, backend
     gram : Gram
         Of n_rows rows.
     offsets : (n_positive_bags + 1,)
-    C : float
-        What a unit of slack costs, of every instance alike.
+    costs : (n_rows,)
+        What a unit of slack of every instance costs.
     max_iter : int
     backend : Backend
     """
-    costs = np.full(len(gram), C)
     labels = np.arange(len(gram)) < offsets[-1]
     met, objectives, reason = Assignments(labels), [], "iterations"
     for _ in range(max_iter):
@@ -84,13 +83,14 @@ def relabel(values: Floats, offsets: Integers, backend: Backend) -> Booleans:
 # -------------------------------------------------------------------------------- MI-SVM
 
 
-def witness_costs(n_positive: int, negative_counts: Floats, C: float, balance: bool) -> Floats:
+def witness_costs(bag_weights: Floats, negative_counts: Floats, C: float, balance: bool) -> Floats:
     """Return the cost of slack, of witnesses first; balanced, all negative instances cost what all witnesses cost.
 
-    ``negative_counts`` says how many negative instances each row stands for, so that a sample costs what all do.
+    ``bag_weights`` says how often each positive bag counts, ``negative_counts`` how many negative instances each row
+    stands for, so that a sample costs what all do.
     """
-    each = C * n_positive / negative_counts.sum() if balance else C
-    return np.concatenate([np.full(n_positive, C), each * negative_counts])
+    each = C * bag_weights.sum() / negative_counts.sum() if balance else C
+    return np.concatenate([C * bag_weights, each * negative_counts])
 
 
 def train_witnesses(gram: Gram, offsets: Integers, costs: Floats, max_iter: int, backend: Backend) -> Machine:

@@ -168,7 +168,7 @@ def _timed(case: Case, dataset: Dataset, folds: int, seed: int) -> dict[str, Any
                 cv=folds,
                 groups=dataset.groups,
                 random_state=seed,
-                n_jobs=THREADS,
+                n_processes=THREADS,
             )
     except Exception as error:  # what a method raises is up to the method
         return {"seconds": None, "cpu_seconds": None, "status": "failed", "reason": one_line(error)}

@@ -1,0 +1,47 @@
+"""The page of parameters says what the constructors say, and one name means one thing in all of them."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from tools import parameters
+
+import gmil
+from gmil.base import PARAMETERS
+
+CLASSES = dict(gmil.all_estimators())
+ONE_DEFAULT = {"pos_label": None, "n_jobs": None, "n_processes": None, "backend": "auto", "random_state": None}
+
+
+def test_the_page_is_what_the_classes_say():
+    assert parameters.PAGE.read_text(encoding="utf-8") == parameters.page(), "run `make parameters`"
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_one_name_has_one_default(name):
+    found = {n: p.default for n, p in inspect.signature(CLASSES[name]).parameters.items() if n in ONE_DEFAULT}
+    assert found == {each: ONE_DEFAULT[each] for each in found}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_constructors_only_assign(name):
+    model = CLASSES[name]()
+    defaults = {n: p.default for n, p in inspect.signature(CLASSES[name]).parameters.items()}
+    assert vars(model).keys() == defaults.keys()
+    assert all(getattr(model, each) is value for each, value in defaults.items())
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_parameter_has_a_rule(name):
+    cls = CLASSES[name]
+    if hasattr(cls, "_parameter_constraints"):
+        assert set(cls._parameter_constraints) == set(inspect.signature(cls).parameters)
+        for each in set(cls._parameter_constraints) & {"n_jobs", "n_processes", "backend", "pos_label", "tune"}:
+            assert list(map(str, cls._parameter_constraints[each])) == list(map(str, PARAMETERS[each]))
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_few_classes_stand_above_an_estimator(name):
+    above = [base for base in CLASSES[name].__mro__[1:] if base.__module__.startswith("gmil.")]
+    assert len(above) <= 5
