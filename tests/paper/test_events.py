@@ -67,7 +67,7 @@ def test_every_row_is_there_with_the_constant_beside_it(summary):
         "accuracy": pytest.approx(2 / 3),
     }
     assert summary["rows"][5]["mean"]["accuracy"] == pytest.approx(0.6804)
-    assert any("does not say what its accuracy measures" in note for note in summary["notes"])
+    assert any("does not define its accuracy" in note for note in summary["notes"])
 
 
 def test_what_was_measured_is_found_again(folder, tmp_path, monkeypatch):

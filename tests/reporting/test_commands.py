@@ -106,7 +106,7 @@ def test_compare_writes_the_report_beginning_with_the_trust_checks(compared):
     folder, *_ = compared
     page = (folder / "out" / "report.html").read_text(encoding="utf-8")
     assert (
-        page.index('id="trust"') < page.index('id="accuracy"') < page.index('id="compare"') < page.index('id="look1"')
+        page.index('id="trust"') < page.index('id="accuracy"') < page.index('id="compare"') < page.index('id="model1"')
     )
     summary = json.loads((folder / "out" / "report.json").read_text())
     assert "bag size" in {finding["name"] for finding in summary["trust"]["findings"]}
@@ -159,7 +159,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "Folds are grouped (patient, 16 groups)" in page
     assert "whole groups (patient) left out" in page
-    assert "Intervals by bootstrap over groups, and by Wilson where fewer than five groups are wrong" in page
+    assert "Confidence intervals: bootstrap over groups, or Wilson where fewer than five groups are wrong" in page
     assert "Inside WeightedGMIL" in page  # the data could be read again
     names = {finding["name"] for finding in found["trust"]["findings"]}
     assert "instances in several groups" in names
