@@ -4,7 +4,7 @@
 
 Every function checks that shapes fit, so that no kernel reads past an array; what the values mean is the business
 of the caller. Results go into arrays that the caller made. Kernels run without the global lock, and nothing here changes
-but the chosen instruction set, which is atomic, and the helper threads, which have a lock of their own.
+but the chosen instruction set, which is atomic, and the list of ended helper threads, which has a lock of its own.
 """
 
 import threading

@@ -149,7 +149,7 @@ class NativeBackend:
         """See `gmil.engine.reference.bag_two_min`."""
         columns = _columns(values)
         shape = (len(offsets) - 1, columns.shape[1])
-        smallest, second = np.empty((2, *shape), dtype=values.dtype)
+        smallest, second = np.empty(shape, dtype=values.dtype), np.empty(shape, dtype=values.dtype)
         where = np.empty(shape, dtype=np.int64)
         _kernels.bag_two_min(columns, _plain(offsets, np.int64), smallest, where, second, self.n_threads)
         like_values = shape[:1] + values.shape[1:]

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace gmil {
@@ -16,128 +18,129 @@ constexpr std::chrono::milliseconds kBetweenChecks{100};
 
 std::atomic<InterruptCheck> interrupt_check{nullptr};
 
-// One call of Team::run; it lives on the stack of the caller, who waits until no helper is in it.
-struct Run {
-  Run(Team::Task run_task, void* its_context, std::int64_t n, int helpers)
-      : task(run_task), context(its_context), n_tasks(n), most_helpers(helpers) {}
-
-  const Team::Task task;
-  void* const context;
-  const std::int64_t n_tasks;
-  const int most_helpers;
-  std::atomic<std::int64_t> next{0};
-
-  // Guarded by the mutex of the pool.
-  int joined = 0;  // helpers that ever took part: each has a number of its own
-  int inside = 0;  // helpers that take part now
-  std::exception_ptr error;
-  std::condition_variable left;
+struct Helper {
+  std::thread thread;
+  std::shared_ptr<std::atomic<bool>> has_ended;
 };
 
-class Pool {
+// Helpers whose team is gone. Nobody waits for them: on a busy machine it may take milliseconds until they see it.
+class Leaving {
  public:
-  // Let helpers take part in a run, until `close`.
-  void open(Run& run) {
+  void add(std::vector<Helper>& helpers) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    join_ended();
+    for (Helper& helper : helpers) helpers_.push_back(std::move(helper));
+  }
+
+  void join_all() {
+    std::vector<Helper> all;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      start(run.most_helpers);
-      runs_.push_back(&run);
+      all.swap(helpers_);
     }
-    for (int i = 0; i < run.most_helpers; ++i) wake_.notify_one();
-  }
-
-  // Wait for the helpers in a run; those that have not come yet are not waited for.
-  void close(Run& run) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    runs_.erase(std::remove(runs_.begin(), runs_.end(), &run), runs_.end());
-    run.left.wait(lock, [&] { return run.inside == 0; });
-  }
-
-  // Take tasks until there are none, or `go_on` says no. Where a task fails, nobody starts another.
-  template <class GoOn>
-  void take_tasks(Run& run, int worker, const GoOn& go_on) {
-    try {
-      for (std::int64_t i = run.next.fetch_add(1); i < run.n_tasks; i = run.next.fetch_add(1)) {
-        run.task(run.context, i, worker);
-        if (!go_on()) return;
-      }
-    } catch (...) {
-      run.next.store(run.n_tasks);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (!run.error) run.error = std::current_exception();
-    }
-  }
-
-  void join() {
-    std::vector<std::thread> leaving;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ++generation_;
-      leaving.swap(helpers_);
-    }
-    wake_.notify_all();
-    for (std::thread& helper : leaving) helper.join();
+    for (Helper& helper : all) helper.thread.join();
   }
 
  private:
-  // Where the system refuses a thread, fewer do the work.
-  void start(int wanted) {
-    try {
-      while (static_cast<int>(helpers_.size()) < wanted) add_helper();
-    } catch (...) {  // std::system_error, or no memory for it
-    }
-  }
-
-  void add_helper() {
-    const int generation = generation_.load();
-    helpers_.emplace_back([this, generation] { help(generation); });
-  }
-
-  Run* run_with_room() const {
-    const auto has_room = [](const Run* run) {
-      return run->joined < run->most_helpers && run->next.load() < run->n_tasks;
-    };
-    const auto found = std::find_if(runs_.begin(), runs_.end(), has_room);
-    return found == runs_.end() ? nullptr : *found;
-  }
-
-  void help(int generation) {
-    const auto stays = [&] { return generation_.load() == generation; };
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      Run* run = nullptr;
-      wake_.wait(lock, [&] { return !stays() || (run = run_with_room()) != nullptr; });
-      if (!stays()) return;
-      const int worker = ++run->joined;
-      ++run->inside;
-      lock.unlock();
-      take_tasks(*run, worker, stays);
-      lock.lock();
-      if (--run->inside == 0) run->left.notify_one();
-    }
+  void join_ended() {
+    const auto stays = [](const Helper& helper) { return !helper.has_ended->load(); };
+    const auto ended = std::stable_partition(helpers_.begin(), helpers_.end(), stays);
+    for (auto helper = ended; helper != helpers_.end(); ++helper) helper->thread.join();
+    helpers_.erase(ended, helpers_.end());
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<std::thread> helpers_;
-  std::vector<Run*> runs_;
-  std::atomic<int> generation_{0};  // helpers of an earlier one leave
+  std::vector<Helper> helpers_;
 };
 
 // Never destroyed: at the end of the process the order of destructors is not known.
-std::atomic<Pool*> the_pool{new Pool};
+std::atomic<Leaving*> leaving{new Leaving};
 
 }  // namespace
 
-void join_helpers() { the_pool.load()->join(); }
+struct Team::State {
+  std::vector<Helper> helpers;
 
-void forget_helpers() { the_pool.store(new Pool); }
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable finished;
+  std::int64_t round = 0;  // how many runs there were
+  bool open = false;       // helpers may join the current run
+  int joined = 0;          // helpers in the current run
+  bool stopping = false;
+
+  Task task = nullptr;
+  void* context = nullptr;
+  std::int64_t n_tasks = 0;
+  std::atomic<std::int64_t> next{0};
+  std::exception_ptr error;
+
+  // Call `after` when a task is done. Where a task fails, nobody starts another.
+  template <class After>
+  void take_tasks(int worker, const After& after) {
+    try {
+      for (std::int64_t i = next.fetch_add(1); i < n_tasks; i = next.fetch_add(1)) {
+        task(context, i, worker);
+        after();
+      }
+    } catch (...) {
+      next.store(n_tasks);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!error) error = std::current_exception();
+    }
+  }
+
+  void help(int worker) {
+    std::int64_t seen = 0;
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return stopping || (open && round != seen); });
+      if (stopping) return;
+      seen = round;
+      ++joined;
+      lock.unlock();
+      take_tasks(worker, [] {});
+      lock.lock();
+      if (--joined == 0) finished.notify_one();
+    }
+  }
+
+  // Where the system refuses a thread, fewer do the work.
+  static void start(const std::shared_ptr<State>& state, int size) {
+    try {
+      state->helpers.reserve(static_cast<std::size_t>(size));
+      for (int worker = 1; worker < size; ++worker) {
+        const auto has_ended = std::make_shared<std::atomic<bool>>(false);
+        std::thread thread([state, worker, has_ended] {
+          state->help(worker);
+          has_ended->store(true);
+        });
+        state->helpers.push_back({std::move(thread), has_ended});
+      }
+    } catch (...) {  // std::system_error, or no memory for it
+    }
+  }
+};
+
+void join_helpers() { leaving.load()->join_all(); }
+
+void forget_helpers() { leaving.store(new Leaving); }
 
 void set_interrupt_check(InterruptCheck check) { interrupt_check.store(check); }
 
 Team::Team(int n_threads, double flops) : next_check_(Clock::now() + kBetweenChecks) {
   const double fed = std::min(flops / kFlopsPerThread, 1e6);
   size_ = std::max(1, std::min(n_threads, static_cast<int>(fed)));
+}
+
+Team::~Team() {
+  if (!state_) return;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake.notify_all();
+  leaving.load()->add(state_->helpers);
 }
 
 void Team::stop_if_interrupted() {
@@ -155,15 +158,26 @@ void Team::run(std::int64_t n_tasks, double flops, Task task, void* context) {
     }
     return;
   }
-  Pool& pool = *the_pool.load();
-  Run run(task, context, n_tasks, static_cast<int>(std::min<std::int64_t>(size_, n_tasks)) - 1);
-  pool.open(run);
-  pool.take_tasks(run, 0, [this] {
-    stop_if_interrupted();
-    return true;
-  });
-  pool.close(run);
-  if (run.error) std::rethrow_exception(run.error);
+  if (!state_) {
+    state_ = std::make_shared<State>();
+    State::start(state_, size_);
+  }
+  State& s = *state_;
+  {
+    const std::lock_guard<std::mutex> lock(s.mutex);
+    s.task = task;
+    s.context = context;
+    s.n_tasks = n_tasks;
+    s.next.store(0);
+    s.open = true;
+    ++s.round;
+  }
+  s.wake.notify_all();
+  s.take_tasks(0, [this] { stop_if_interrupted(); });
+  std::unique_lock<std::mutex> lock(s.mutex);
+  s.open = false;
+  s.finished.wait(lock, [&] { return s.joined == 0; });
+  if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
 }  // namespace gmil

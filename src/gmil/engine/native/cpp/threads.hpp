@@ -1,22 +1,23 @@
-// The threads that kernels share, and how a kernel spreads its work over them.
+// A few threads that work for one kernel call.
 //
-// Helpers are started when they are first needed and then sleep between calls. They are joined before the process ends
-// or forks (`join_helpers`), and start again when they are needed again.
+// Nothing spins or waits between calls. Helpers end with their team and are joined by a later call, or before the process
+// forks or ends (`join_helpers`).
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 namespace gmil {
 
 // Below this much work a second thread costs more than it saves.
 constexpr double kFlopsPerThread = 2e6;
 
-// Wait for all helpers to end; a kernel that runs meanwhile goes on without them.
+// Wait for the helpers of all calls that are over.
 void join_helpers();
 
-// Start anew in the child of a fork: another thread of the parent may have held a lock that nobody releases here.
+// In the child of a fork there are no helpers, and a lock of the parent may be held by nobody.
 void forget_helpers();
 
 // Thrown by Team::run on the calling thread when the check below says that the caller wants to stop.
@@ -35,6 +36,7 @@ class Team {
   Team(int n_threads, double flops);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
+  ~Team();
 
   int size() const { return size_; }
 
@@ -45,10 +47,13 @@ class Team {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct State;
+
   void stop_if_interrupted();
 
   int size_;
   Clock::time_point next_check_;
+  std::shared_ptr<State> state_;  // shared with helpers; null until they are needed
 };
 namespace {
 
