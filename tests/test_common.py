@@ -53,21 +53,8 @@ def far_from_ties(decisions):
 # ------------------------------------------------------------------ scikit-learn's own suite
 
 
-def known_to_fail(estimator):
-    """Return the checks of weights that ask for more digits than there are; tests/test_sample_weight.py has its own."""
-    name = type(estimator).__name__
-    copies = "Rounding tells copies of sparse instances apart, which moves the median distance in its last digits."
-    folds = "With tune=True, copies of a bag may be in several inner folds, and a bag that weighs more is in one."
-    check = "check_sample_weight_equivalence_on_{}_data"
-    if name == "SetKernelSVM":
-        return {check.format(kind): folds for kind in ("dense", "sparse")}
-    if name in ("AnnealedSVM", "GraphKernelSVM", "InstanceSVM", "WitnessSVM"):
-        return {check.format("sparse"): copies}
-    return {}
-
-
 @pytest.mark.filterwarnings("ignore:The labels are strings:UserWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=known_to_fail)
+@parametrize_with_checks(ESTIMATORS)
 def test_scikit_learn_accepts(estimator, check):
     check(estimator)
 

@@ -15,8 +15,8 @@ import gmil
 from gmil import BagValidationError
 from gmil.engine import resolve
 from gmil.methods.kernels import set_kernels
-from gmil.methods.kernels.bag_kernels import median_gamma
 from gmil.methods.svm import gram, training
+from gmil.transform.widths import median_gamma
 
 WEIGHTED = [cls() for _, cls in gmil.all_estimators() if "sample_weight" in inspect.signature(cls.fit).parameters]
 SETTINGS = [
@@ -26,7 +26,6 @@ SETTINGS = [
     gmil.WitnessSVM(kernel="linear", solver="liblinear"),
     gmil.AnnealedSVM("labels", cooling=4.0),
     gmil.AnnealedSVM("labels-prior", cooling=4.0),
-    gmil.SetKernelSVM("stk", tune=False),
     gmil.GraphKernelSVM("explicit"),
 ]
 every = pytest.mark.parametrize("estimator", SETTINGS, ids=repr)
@@ -55,7 +54,7 @@ def with_widths(estimator):
 
 
 def test_these_estimators_take_weights():
-    names = ["AnnealedSVM", "GraphKernelSVM", "InstanceSVM", "SetKernelSVM", "WitnessSVM"]
+    names = ["AnnealedSVM", "GraphKernelSVM", "InstanceSVM", "WitnessSVM"]
     assert {type(estimator).__name__ for estimator in WEIGHTED} >= set(names)
 
 
@@ -96,14 +95,15 @@ def test_a_bag_that_weighs_much_decides(data):
     wrong = y.copy()
     wrong[0] = 1 - y[0]
     weights = np.where(np.arange(24) == 0, 100.0, 1.0)
-    light = gmil.SetKernelSVM(C=0.1, tune=False).fit(bags, wrong).decision_function(bags)[0]
-    heavy = gmil.SetKernelSVM(C=0.1, tune=False).fit(bags, wrong, sample_weight=weights).decision_function(bags)[0]
+    light = gmil.GraphKernelSVM(C=0.1).fit(bags, wrong).decision_function(bags)[0]
+    heavy = gmil.GraphKernelSVM(C=0.1).fit(bags, wrong, sample_weight=weights).decision_function(bags)[0]
     assert (heavy - light) * (wrong[0] - 0.5) > 0
 
 
 def test_weights_reach_the_choice_of_a_setting(data):
     bags, y, weights = data
-    model = gmil.SetKernelSVM(random_state=0).fit(bags, y, sample_weight=1.0 + weights, groups=np.arange(24) // 2)
+    model = gmil.WitnessSVM(tune=True, random_state=0)
+    model.fit(bags, y, sample_weight=1.0 + weights, groups=np.arange(24) // 2)
     assert model.score(bags, y) > 0.8
 
 

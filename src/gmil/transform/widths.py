@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.engine.reference import dense_rows
+from gmil.engine import closeness, column_sizes, sq_differences
+from gmil.engine.reference import dense_rows, row_sq_norms
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -34,7 +35,7 @@ def median_gamma(
     rows = rows_for_width(X.shape[0], generator)
     sample = dense_rows(X, rows)
     pairs = np.triu_indices(len(rows), k=1)
-    squares = backend.sq_distances(sample, sample)[pairs]
+    squares = _sq_distances_of(sample, pairs, backend)
     differ = squares > 0
     if not differ.any():
         return 1.0
@@ -42,6 +43,16 @@ def median_gamma(
         return 1 / float(np.median(squares[differ]))
     counts = weights[rows][pairs[0]] * weights[rows][pairs[1]]
     return 1 / weighted_median(squares[differ], counts[differ])
+
+
+def _sq_distances_of(sample: Floats, pairs: tuple[Integers, Integers], backend: Backend) -> Floats:
+    """Return squared distances of pairs of rows; copies of a row have none, whatever rounding leaves."""
+    first, second = pairs
+    norms = row_sq_norms(sample)
+    squares: Floats = backend.sq_distances(sample, sample)[pairs]
+    close = np.flatnonzero(squares <= closeness(squares.dtype) * (norms[first] + norms[second]))
+    squares[close] = sq_differences(sample[first[close]], sample[second[close]], column_sizes(sample))
+    return squares
 
 
 def weighted_median(values: Floats, weights: Floats) -> float:

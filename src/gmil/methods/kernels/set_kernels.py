@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.svm import SVC
 
 from gmil.bags import Bags
-from gmil.base import register, weighted_fit
+from gmil.base import grouped_fit, register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
@@ -166,18 +166,17 @@ class SetKernelSVM(ScaledClassifier):
         self.backend = backend
         self.random_state = random_state
 
-    fit = weighted_fit
+    fit = grouped_fit
 
     def _learn(self, training: Training) -> None:
         backend = training.backend
         bags = self._points(training.bags, backend)
         bags = self._means(bags.with_instances(self._fit_scaled(bags)), backend)
-        weights = np.repeat(training.weights, bags.sizes)
-        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator, weights)
+        gamma = kernel_width(self.gamma, bags.instances, backend, training.generator)
         best, kernel = self._choose(training._replace(bags=bags), gamma)
         self.gamma_, self.C_ = best.gamma, best.C
         lengths = self._lengths(kernel.diagonal())
-        machine = fit_machine(self._normalized(kernel), training.labels, self.C_ * training.weights)
+        machine = fit_machine(self._normalized(kernel), training.labels, np.full(len(bags), self.C_))
         self.support_, self.dual_coef_, self.intercept_ = machine
         support = bags[machine.support]
         self.support_instances_, self.support_offsets_ = to_parts(support.instances), support.offsets
@@ -230,7 +229,7 @@ class SetKernelSVM(ScaledClassifier):
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
             kernel, known = normalized[setting.gamma], np.flatnonzero(~test)
-            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], setting.C * training.weights[known])
+            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], np.full(len(known), setting.C))
             return self._linear_decisions(
                 kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts
             )
