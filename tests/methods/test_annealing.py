@@ -213,7 +213,8 @@ def test_tuning_drops_the_balance_where_it_loses_hard_negatives(crowded_bags, mo
 def test_a_sample_costs_what_all_instances_cost():
     for balance in (True, False):
         how = Annealing("witness", C=3.0, balance=balance)
-        whole, thinned = how.outside_costs(2, 6), how._replace(negative_counts=np.array([4.0, 2.0])).outside_costs(2, 2)
+        offsets, fewer = np.array([0, 1, 2]), how._replace(negative_counts=np.array([4.0, 2.0]))
+        whole, thinned = how.outside_costs(offsets, 8), fewer.outside_costs(offsets, 4)
         assert_allclose(thinned, [whole[:4].sum(), whole[4:].sum()])
 
 

@@ -120,7 +120,7 @@ def package(tmp_path, monkeypatch):
         "transform/scaling.py",
         "model_selection/metrics.py",
         "engine/reference.py",
-        "transform/space.py",
+        "greedy/clustering.py",
         "model_selection/folds.py",
         "scale/lazy.py",
     ],

@@ -27,7 +27,8 @@ def use_model(path: Path, bags: gmil.Bags) -> Values:
         return [EventDetectors.load(path).decide(bags)]
     model = gmil.load(path)
     if not is_classifier(model):
-        return [_dense(model.transform(bags).instances)]
+        found = model.transform(bags)
+        return [_dense(found.instances if isinstance(found, gmil.Bags) else found)]
     found = [model.decision_function(bags), model.predict(bags)]
     if hasattr(model, "score_instances"):
         found.append(np.concatenate([np.ravel(scores) for scores in model.score_instances(bags)]))

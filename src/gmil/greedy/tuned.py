@@ -199,7 +199,8 @@ class GMILCV(BagClassifier):
         return hits / tested.sum()
 
     def _decide(self, X: Any) -> Floats:
-        return self._oriented(self.estimator_.decision_function(self._bags(X)))
+        bags = self._bags(X)
+        return self._oriented(self.estimator_.decision_function(bags))
 
     def _bags(self, X: Any) -> Bags | LazyBags:
         return self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
@@ -211,7 +212,8 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        return self.estimator_.predict_proba(self._bags(X))
+        bags = self._bags(X)
+        return self.estimator_.predict_proba(bags)
 
     def score_instances(self, X: Any) -> Floats:
         """Return how positive every instance is, as `gmil.GMIL.score_instances` does.
@@ -220,7 +222,8 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        return self.estimator_.score_instances(self._bags(X))
+        bags = self._bags(X)
+        return self.estimator_.score_instances(bags)
 
     def explain(self, bag: Any, *, label: Any = None) -> Explanation:
         """Return which instances and centres decided about one bag, as `gmil.GMIL.explain` does.

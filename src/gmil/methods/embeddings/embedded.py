@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from gmil.base import grouped_fit
+from gmil.base import BagClassifier, grouped_fit
 from gmil.engine import resolve
 from gmil.io.model_files.fitted import check_model
 from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
-from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
-from gmil.transform.space import fitted_space
+from gmil.transform.space import SpaceMixin, fitted_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +43,7 @@ class OfTransformer:
             vars(model)[self.name] = value
 
 
-class VectorClassifier(ScaledClassifier):
+class VectorClassifier(SpaceMixin, BagClassifier):
     """A classifier of two or more classes on the vectors of a transformer, which shares its parameters."""
 
     transformer_: BagVectorizer
