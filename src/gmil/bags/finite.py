@@ -41,7 +41,7 @@ def refuse_non_finite(bags: Bags, numbers: Integers | None = None, *, allow_larg
 
 
 def are_usable(X: Instances) -> bool:
-    """Tell, in one look at the data, whether every value is finite and small enough; a few that are get a False too."""
+    """Tell, in one pass, whether every value is finite and small enough; a few that are get a False too."""
     flat = _stored(X).ravel()
     # The sum of all squares is not below any of them, and NaN and infinity stay in it.
     with np.errstate(over="ignore", invalid="ignore"):

@@ -34,4 +34,4 @@ def check(source: str, permutations: int, seed: int, reader: Reader, as_json: bo
         click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
         return
     rows = [[f.name, "" if f.level == "ok" else f.level, f.text] for f in found.findings]
-    print_table(["looked at", "level", "found"], rows, title=f"{data.name}: {found.verdict}", text_columns=3)
+    print_table(["check", "level", "found"], rows, title=f"{data.name}: {found.verdict}", text_columns=3)

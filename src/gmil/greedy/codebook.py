@@ -28,7 +28,7 @@ PARAMETERS = ("epsilon", "counting", "weighting", "overlap", "negative_rank")
 
 
 class Codebook(NamedTuple):
-    """What the histograms of positive and negative bags say about every bin."""
+    """Counts, scores and ranks of bins, from the histograms of positive and negative bags."""
 
     positive_counts: Floats  # (n_classes, n_clusters), Eq. 3
     negative_counts: Floats  # (n_classes, n_clusters), Eq. 4

@@ -65,7 +65,7 @@ def space_of(model: Any, bags: Bags, column: int) -> ModelCenters:
 
 
 def _loudest_space(model: WeightedGMIL, column: int) -> int:
-    """Return the scaling in which the distances to the centres have the largest say, or any view where none has."""
+    """Return the scaling in which the distances to the centres have the largest weight, or any view where none has."""
     views = [v for v in model._fitted().views if v.kind == "nearest"] or model._fitted().views
     if not views:
         return 0

@@ -32,7 +32,7 @@ class FrameHistograms(NamedTuple):
 def frame_histograms(
     frames: Iterable[Frame], vocabularies: Sequence[Vocabulary], backend: Backend
 ) -> Iterator[FrameHistograms]:
-    """Yield the histograms of frames; several vocabularies share one look at the video.
+    """Yield the histograms of frames; several vocabularies share one reading of the video.
 
     A descriptor belongs to the frame in its middle. The histogram of a frame counts the descriptors that belong to it
     and to the frames around it, ``window`` frames in all. Vocabularies must agree in everything but their words.

@@ -27,7 +27,7 @@ class Segment(NamedTuple):
 def stretch_scores(decide: Callable[[Bags], Floats], instances: Floats, times: Floats, seconds: float) -> Floats:
     """Return the decision about the stretch of a video around every frame, (n_frames, n_events).
 
-    A stretch is judged as if it were a video of its own.
+    A stretch is scored as if it were a video of its own.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
     """Return the stretches of time in which scores are high, the surest first.
 
     High is above the threshold that parts the scores best into two groups (Otsu): most videos that have the event have
-    both kinds of time. Where no moment speaks against the event, or the scores do not differ, it is the whole video.
+    both kinds of time. Where no moment has a negative score, or the scores do not differ, it is the whole video.
 
     Parameters
     ----------

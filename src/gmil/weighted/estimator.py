@@ -59,13 +59,13 @@ class WeightedGMIL(BagClassifier):
         replaced by its rank) and None. "auto" is all but None, and but "rank" where ``sample_size`` is exceeded: to
         rank all instances would take longer than everything else; for sparse bags None, "l2" and "standard".
     views : sequence, default=("range", "moments", "nearest")
-        The sides from which a bag is seen. Sparse bags are seen by their mean and their distances.
+        The embeddings of a bag. Sparse bags are embedded by their mean and their distances.
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook: instances drawn at random, the centres of k-means, or the best centres of k-means with five
         times as many clusters by Eq. 6 of the paper.
     sample_size : int or "auto", default="auto"
         With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
-        ``max_bags`` bags, thinned alike. The views with most of the say are then fitted to whole bags, read once.
+        ``max_bags`` bags, thinned alike. The views with most of the weight are then fitted to whole bags, read once.
         "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
@@ -87,13 +87,13 @@ class WeightedGMIL(BagClassifier):
     Attributes
     ----------
     view_weights_ : list of dict
-        ``scale``, ``kind``, ``kernel`` and the ``weights`` of every view, (n_problems,), those with no say included.
+        ``scale``, ``kind``, ``kernel`` and the ``weights`` of every view, (n_problems,), those without weight included.
     views_ : list of dict
-        The views that have a say, as arrays.
+        The views that have a weight, as arrays.
     spaces_ : list of dict
         The scalings and centres that they use.
     intercepts_ : array of shape (n_problems,)
-        The decision for the positive class where every view is silent.
+        The decision for the positive class without any view.
     left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
         Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view;
         weights and calibration are those of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
@@ -205,7 +205,7 @@ class WeightedGMIL(BagClassifier):
         generator = make_generator(self.random_state)
         spaces = choose_centers(
             bags,
-            self._check_sides(sparse=sparse),
+            self._check_scales(sparse=sparse),
             self.n_centers,
             self.centers,
             learning.positive,
@@ -256,7 +256,7 @@ class WeightedGMIL(BagClassifier):
             return labels[:, None] == np.arange(len(self.classes_)), weights
         return self._is_positive(labels)[:, None], weights
 
-    def _check_sides(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
+    def _check_scales(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
         """Return the scalings to use; scalings and views that do not exist are refused."""
         known_scales = SPARSE_SCALES if sparse else (*SCALES, None)
         scales = (SPARSE_SCALES if sparse else automatic) if isinstance(self.scales, str) else tuple(self.scales)
@@ -302,7 +302,7 @@ class WeightedGMIL(BagClassifier):
         return np.column_stack([expit(-decisions), expit(decisions)])
 
     def score_instances(self, X: Any, kind: str = "effect") -> Floats:
-        """Return how much every instance speaks for the positive class.
+        """Return the score of every instance: how much it contributes to the positive class.
 
         Parameters
         ----------

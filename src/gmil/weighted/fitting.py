@@ -56,7 +56,7 @@ VIEW_WEIGHT = Record(
         "weights": Array("P"),
     }
 )
-"""What `Weighed.summary` says about a view."""
+"""What `Weighed.summary` returns for a view."""
 
 FITTED_VIEWS: dict[str, Kind] = {
     "intercepts_": Array("P"),

@@ -1,4 +1,4 @@
-"""What every instance says about its bag."""
+"""Scores of instances."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _mean_without(values: Floats, offsets: Integers, backend: Backend) -> Floats
 
 
 def _shares(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
-    """Give what every centre says to the instance that is nearest to it."""
+    """Give the contribution of every centre to the instance that is nearest to it."""
     shares = np.zeros((bags.n_instances, len(fitted.intercepts)))
     for space, views in fitted.by_space():
         squares = backend.sq_distances(space.apply(bags.instances, backend), space.centers)

@@ -1,4 +1,4 @@
-"""The fitted form of `WeightedGMIL`: views of a bag, each with what it says, added up."""
+"""The fitted form of `WeightedGMIL`: views of a bag, and the weighted sum of their decisions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KERNELS = ("laplacian", "gaussian")
 
 
 class View(NamedTuple):
-    """One look at bags: their vectors, standardised, compared with points (or weighed, where there are none)."""
+    """A view: bags as standardised vectors, compared with points by a kernel, or weighted where there are none."""
 
     space: int
     kind: str
@@ -39,7 +39,7 @@ class View(NamedTuple):
         return bounded((features - self.shift) / self.divisor)
 
     def votes(self, features: Floats, backend: Backend) -> Floats:
-        """Return what the view says about bags, (n_bags, n_problems)."""
+        """Return the decisions of the view about bags, (n_bags, n_problems)."""
         columns = self.standardised(features)
         if self.points is None:
             return np.asarray(columns, dtype=np.float64) @ self.coefficients

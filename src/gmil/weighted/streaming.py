@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gmil.weighted.views import CentersInSpace
 
 SAMPLE_SIZE = 20_000
-"""Instances on which choices are made, where nothing else is said."""
+"""Instances on which choices are made, unless ``sample_size`` is given."""
 _SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
 
@@ -142,7 +142,7 @@ def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backe
     automatic = SCALES if is_final else tuple(scale for scale in SCALES if scale != "rank")
     spaces = choose_centers(
         sample,
-        model._check_sides(sparse=False, automatic=automatic),
+        model._check_scales(sparse=False, automatic=automatic),
         model.n_centers,
         model.centers,
         learning.positive,
@@ -190,7 +190,7 @@ def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, s
 
 
 def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:
-    """Return the distance that is still familiar, from whole bags where the first scaling has been looked at."""
+    """Return the distance that is still familiar, from whole bags where those were measured under the first scaling."""
     return familiar_distance(vectors[0, "nearest"]) if (0, "nearest") in vectors else choice.fitting.familiar_distance
 
 

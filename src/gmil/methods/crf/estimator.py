@@ -111,7 +111,7 @@ class MICRF(ScaledClassifier):
     Notes
     -----
     The decision for the positive class is how much the best instance of a bag lowers the energy. With ``transductive``
-    the bags choose jointly first, and each is then judged with the others as they chose.
+    the bags choose jointly first, and each is then decided with the others as they chose.
 
     On the training bags the scores come from five folds, so that they are no better than those of new bags; groups are
     left out as a whole. Bags that no fold can test keep the scores of the final scorer. What ``tune`` chooses holds in

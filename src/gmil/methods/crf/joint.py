@@ -1,4 +1,4 @@
-"""Joint prediction: new bags choose together, and each is judged with the others as they chose."""
+"""Joint prediction: new bags choose together, and each is decided with the others as they chose."""
 
 from __future__ import annotations
 

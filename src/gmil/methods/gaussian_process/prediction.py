@@ -1,4 +1,4 @@
-"""What a Gaussian process on instances says about new instances and new bags, with its variance."""
+"""Predictions of a Gaussian process for new instances and new bags, with their variance."""
 
 from __future__ import annotations
 

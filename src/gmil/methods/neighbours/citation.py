@@ -143,10 +143,10 @@ class CitationKNN(ScaledClassifier):
 
     def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
-        return self._judge(grouped(instances, bags.offsets))
+        return self._count_votes(grouped(instances, bags.offsets))
 
     def score_instances(self, X: Any) -> Floats:
-        """Return how every instance would be judged if it were a bag by itself.
+        """Return the decision about every instance as a bag by itself.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class CitationKNN(ScaledClassifier):
             Votes as in ``decision_function``, aligned with the instances of all bags, one bag after the other.
         """
         bags, instances = self._new_scaled(X)
-        return self._judge(grouped(instances, np.arange(bags.n_instances + 1)))
+        return self._count_votes(grouped(instances, np.arange(bags.n_instances + 1)))
 
     @checks_parameters
     def leave_one_out(self, X: Any, y: Any) -> NDArray[Any]:
@@ -235,7 +235,7 @@ class CitationKNN(ScaledClassifier):
         self.instances_, self.offsets_ = to_parts(training.instances), training.offsets
         return distances_within(training, self.distance, self.rank, resolve(self.backend, self.n_jobs))
 
-    def _judge(self, queries: Grouped) -> Floats:
+    def _count_votes(self, queries: Grouped) -> Floats:
         training = Grouped(from_parts(self.instances_), self.offsets_)
         backend = resolve(self.backend, self.n_jobs)
         to_training = distances_between(queries, training, self.distance_, self.rank_, backend)

@@ -30,7 +30,7 @@ NUS = (100.0, 10.0, 1.0, 1000.0)
 """What ``tune=True`` chooses nu from; of equally accurate settings the first wins."""
 
 _FEW_BAGS = 150
-"""Below this, inner folds are drawn twice: those of one draw are a noisy judge."""
+"""Below this, inner folds are drawn twice: one draw is noisy."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def witness_costs(bag_weights: Floats, negative_counts: Floats, C: float, balanc
 
 
 def train_witnesses(gram: Gram, offsets: Integers, costs: Floats, max_iter: int, backend: Backend) -> Machine:
-    """Train MI-SVM: one witness speaks for a positive bag, at first the mean of its images under the kernel.
+    """Train MI-SVM: one witness represents a positive bag, at first the mean of its images under the kernel.
 
     Parameters
     ----------

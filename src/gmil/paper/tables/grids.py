@@ -50,7 +50,7 @@ def settings_of(method: str, *, most: int, seed: int) -> list[dict[str, Any]]:
     most : int
         A larger grid is thinned at random to this number; the order stays.
     seed : int
-        Of that thinning. Neither data nor results have a say in it.
+        Of that thinning. It depends on neither data nor results.
 
     Examples
     --------
