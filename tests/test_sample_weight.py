@@ -48,7 +48,7 @@ def exact_solvers(monkeypatch):
 
 
 def with_widths(estimator):
-    """Fix the widths of kernels: copies of an instance are told from each other by rounding, and move the median."""
+    """Fix the widths of kernels, so that nothing but the weights is compared."""
     widths = {"gamma": 8.0, "edge_gamma": 50.0}
     return clone(estimator).set_params(**{k: v for k, v in widths.items() if k in estimator.get_params()})
 

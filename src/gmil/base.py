@@ -237,8 +237,9 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         return self
 
     def _learn(self, training: Training) -> None:
-        """Set what a fitted model has."""
-        raise NotImplementedError
+        """Set what a fitted model has; a class defines this, or a ``fit`` of its own."""
+        msg = f"{type(self).__name__} defines neither _learn nor fit."
+        raise NotImplementedError(msg)
 
     def _folds_together(self, work: FoldWork) -> Worker | None:  # noqa: ARG002
         """Return what decides about all folds of a cross-validation together; None: they are fitted one by one.

@@ -7,6 +7,7 @@ another machine.
 from __future__ import annotations
 
 import mmap
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +62,7 @@ def part_edges(n_rows: int, bytes_of_a_row: int) -> Integers:
 
 
 @dataclass(frozen=True)
-class MatrixSource:
+class MatrixSource(ABC):
     """All rows in one matrix, cut into parts of equal size."""
 
     X: Any
@@ -78,9 +79,9 @@ class MatrixSource:
         for start in range(int(self.edges[part]), stop, rows):
             yield self.as_array(self.X[start : min(start + rows, stop)])
 
+    @abstractmethod
     def as_array(self, rows: Any) -> Floats:
         """Return some rows of the matrix as an array of the host."""
-        raise NotImplementedError
 
 
 class ArraySource(MatrixSource):

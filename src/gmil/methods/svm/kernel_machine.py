@@ -100,8 +100,9 @@ class KernelMachine(ScaledClassifier):
         return [priced_settings]
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: Any, backend: Backend) -> Machine:
-        """Train on rows that are arranged."""
-        raise NotImplementedError
+        """Train on rows that are arranged; a class defines this, or a ``_learn`` of its own as `gmil.MICA` does."""
+        msg = f"{type(self).__name__} defines neither _train nor _learn."
+        raise NotImplementedError(msg)
 
     def _keep_setting(self, setting: Any) -> None:
         self.kernel_, self.gamma_, self.C_ = setting.kernel, setting.gamma, setting.C
