@@ -10,6 +10,7 @@ import numpy as np
 from gmil.engine import moments, resolve
 from gmil.transform.space import Space
 from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
+from gmil.weighted.witness_fitting import pooled_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,7 @@ class Wanted(NamedTuple):
 
     spaces: list[CentersInSpace]
     kinds: list[tuple[int, str]]
+    scorers: Sequence[Any] = ()  # of instances; see `pooled_tables`
 
 
 class _Work(NamedTuple):
@@ -48,18 +50,26 @@ class _Work(NamedTuple):
 
 
 def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> list[dict[tuple[int, str], Floats]]:
-    """Read all bags once; return for every fit the vectors of all bags, by scaling and kind."""
+    """Read all bags once; return for every fit the vectors of all bags, by scaling and kind.
+
+    What scorers find is there by their number and "largest" or "total".
+    """
     works, source_of = _share_work(wanted)
-    if not works:
+    scorers = [(scorer, own.spaces[scorer.space]) for own in wanted for scorer in own.scorers]
+    if not (works or scorers):
         return [{} for _ in wanted]
-    joins = [join for work in works for kind in work.kinds for join in _JOINS[kind]]
-    function = functools.partial(_block_tables, works=works, backend=resolve(backend.name, 1))
+    joins: list[Any] = [join for work in works for kind in work.kinds for join in _JOINS[kind]]
+    joins += [np.maximum, np.add] * len(scorers)
+    function = functools.partial(_block_tables, works=works, scorers=scorers, backend=resolve(backend.name, 1))
     found = iter(bags.reduce(function, joins, n_threads=backend.n_threads))
     tables = [{kind: [next(found) for _ in _JOINS[kind]] for kind in work.kinds} for work in works]
     vectors: list[dict[tuple[int, str], Floats]] = [{} for _ in wanted]
     for (fit, space, kind), number in source_of.items():
         scaled = wanted[fit].spaces[space]
         vectors[fit][space, kind] = _vectors(works[number], tables[number], kind, (fit, space), scaled, bags.dtype)
+    for own, fitted in zip(wanted, vectors, strict=True):
+        for number in range(len(own.scorers)):
+            fitted[number, "largest"], fitted[number, "total"] = next(found), next(found)
     return vectors
 
 
@@ -70,9 +80,9 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
     """
     works: list[_Work] = []
     source_of: dict[tuple[int, int, str], int] = {}
-    for fit, (spaces, kinds) in enumerate(wanted):
-        for space, kind in kinds:
-            own = spaces[space]
+    for fit, one in enumerate(wanted):
+        for space, kind in one.kinds:
+            own = one.spaces[space]
             measured = _UNSCALED if _follows(own.space, kind) else own.space
             number = next((i for i, work in enumerate(works) if work.space.is_same(measured)), len(works))
             if number == len(works):
@@ -89,14 +99,18 @@ def _follows(space: Space, kind: str) -> bool:
     return kind != "nearest" and not space.unit_length
 
 
-def _block_tables(block: Bags, works: Sequence[_Work], backend: Backend) -> list[Any]:
-    """Return the tables of all works for some bags, one after the other."""
+def _block_tables(
+    block: Bags, works: Sequence[_Work], scorers: Sequence[tuple[Any, CentersInSpace]], backend: Backend
+) -> list[Any]:
+    """Return the tables of all works and of all scorers for some bags, one after the other."""
     tables: list[Any] = []
     for work in works:
         is_bare = work.space.is_same(_UNSCALED)  # then features may be far from zero: no digit may be lost
         scaled = block.instances if is_bare else in_single_precision(work.space, block.instances)
         for kind in work.kinds:
             tables += _tables(scaled, block.offsets, kind, work.centers, backend)
+    for scorer, space in scorers:
+        tables += pooled_tables(scorer, space, block, backend)
     return tables
 
 

@@ -23,7 +23,7 @@ from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
 from gmil.weighted.centers import CENTERS, choose_centers
 from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
-from gmil.weighted.instances import instance_scores
+from gmil.weighted.instances import KINDS_OF_SCORES, instance_scores
 from gmil.weighted.model import KERNELS
 from gmil.weighted.streaming import Plan, decide_folds, decide_lazily, fit_lazily
 from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
@@ -63,6 +63,9 @@ class WeightedGMIL(BagClassifier):
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook: instances drawn at random, the centres of k-means, or the best centres of k-means with five
         times as many clusters by Eq. 6 of the paper.
+    witness_model : bool, default=True
+        Learn small models of single instances, too. They tell witnesses in ``score_instances``, and join the decision
+        about a bag so far as they predict bags that were left out. Not with the linear vote.
     sample_size : int or "auto", default="auto"
         With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
         ``max_bags`` bags, thinned alike. The views with most of the weight are then fitted to whole bags, read once.
@@ -137,6 +140,7 @@ class WeightedGMIL(BagClassifier):
         "scales": [StrOptions({"auto"}), list, tuple],
         "views": [list, tuple],
         "centers": [StrOptions(set(CENTERS))],
+        "witness_model": ["boolean"],
         "sample_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_bags": [Interval(Integral, 10, None, closed="left")],
         "n_points": [Interval(Integral, 1, None, closed="left")],
@@ -155,6 +159,7 @@ class WeightedGMIL(BagClassifier):
         scales: Any = "auto",
         views: Any = KINDS,
         centers: str = "random",
+        witness_model: bool = True,
         sample_size: int | str = "auto",
         max_bags: int = 1500,
         n_points: int = 500,
@@ -169,6 +174,7 @@ class WeightedGMIL(BagClassifier):
         self.scales = scales
         self.views = views
         self.centers = centers
+        self.witness_model = witness_model
         self.sample_size = sample_size
         self.max_bags = max_bags
         self.n_points = n_points
@@ -213,6 +219,8 @@ class WeightedGMIL(BagClassifier):
             generator=generator,
         )
         found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
+        if self._models_witnesses():
+            found = found.with_witnesses(bags, learning, generator)
         return self._keep(found, sparse=sparse)
 
     def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any) -> Self:
@@ -226,6 +234,7 @@ class WeightedGMIL(BagClassifier):
         self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
         self.familiar_distance_ = found.familiar_distance
         self.spaces_, self.views_ = found.as_plain()
+        self.witnesses_ = None if found.witnesses is None else found.witnesses.as_plain()
         self.sparse_ = sparse
         return self
 
@@ -301,34 +310,47 @@ class WeightedGMIL(BagClassifier):
             return np.asarray(softmax(log_expit(decisions), axis=1))
         return np.column_stack([expit(-decisions), expit(decisions)])
 
-    def score_instances(self, X: Any, kind: str = "effect") -> Floats:
+    def score_instances(self, X: Any, kind: str = "auto") -> Floats:
         """Return the score of every instance: how much it contributes to the positive class.
 
         Parameters
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-        kind : {"effect", "alone", "share"}
-            "effect": the decision about the bag minus that about the bag without the instance (about nothing, the
-            intercept, where it is the only one). "alone": the decision about a bag of this instance. "share", for
-            the linear vote: what the instance adds to the decision; shares and intercept add up to it.
+        kind : {"auto", "witness", "effect", "alone", "share"}
+            "witness": log-odds that the instance is a witness, one that makes its bag positive; comparable over bags,
+            and never above the log-odds of the bag. "effect": the decision about the bag minus that about the bag
+            without the instance (about nothing where it is the only one). "alone": the decision about a bag of this
+            instance. "share", for the linear vote: what the instance adds to the decision; shares and intercept add
+            up to it. "auto": "witness", or "effect" where the model has no witness model.
 
         Returns
         -------
         array of shape (n_instances,) or (n_instances, n_classes)
         """
         check_is_fitted(self)
-        if kind not in ("effect", "alone", "share"):
-            msg = f"kind must be 'effect', 'alone' or 'share', got {kind!r}."
-            raise BagValidationError(msg)
-        if kind == "share" and any(view["kernel"] != "linear" for view in self.view_weights_):
-            msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
-            raise BagValidationError(msg)
-        score = partial(instance_scores, self._fitted(), kind=kind, backend=resolve(self.backend, self.n_jobs))
+        fitted = self._fitted()
+        if kind == "auto":
+            kind = "effect" if fitted.witnesses is None else "witness"
+        self._check_kind(kind, fitted)
+        score = partial(instance_scores, fitted, kind=kind, backend=resolve(self.backend, self.n_jobs))
         if isinstance(X, LazyBags):
             scores = self._check_lazy_new(X).by_blocks(score, per_instance=True)
         else:
             scores = score(self._check_new(X))
         return scores[:, 0] if self._is_binary() else scores
+
+    def _check_kind(self, kind: str, fitted: FittedViews) -> None:
+        if kind not in KINDS_OF_SCORES:
+            msg = f"kind must be one of {['auto', *KINDS_OF_SCORES]}, got {kind!r}."
+            raise BagValidationError(msg)
+        if kind == "share" and any(view["kernel"] != "linear" for view in self.view_weights_):
+            msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
+            raise BagValidationError(msg)
+        if kind == "witness" and fitted.witnesses is None:
+            msg = (
+                "This model has no witness model. Pass kind='effect', or fit with witness_model=True and vote='kernel'."
+            )
+            raise BagValidationError(msg)
 
     def unfamiliar(self, X: Any) -> Booleans:
         """Tell which bags are farther from all centres than 99 % of the training bags were.
@@ -367,7 +389,11 @@ class WeightedGMIL(BagClassifier):
         return len(self.classes_) == 2 and not self.multilabel_
 
     def _fitted(self) -> FittedViews:
-        return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_)
+        # Models of 0.1.0 have no witness model.
+        return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_, getattr(self, "witnesses_", None))
+
+    def _models_witnesses(self) -> bool:
+        return self.witness_model and self.vote == "kernel"  # shares of linear votes add up to the decision
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,6 +15,8 @@ from gmil.transform.space import Space
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
 from gmil.weighted.ridge import calibrate, stack
 from gmil.weighted.views import KINDS, SCALES, CentersInSpace, bag_features, kinds_of
+from gmil.weighted.witness import WITNESSES, WitnessModel
+from gmil.weighted.witness_fitting import draft_witnesses, pool_in_memory, weigh_witnesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -62,6 +64,7 @@ FITTED_VIEWS: dict[str, Kind] = {
     "intercepts_": Array("P"),
     "spaces_": Items(Either(_RANK_SPACE, _COLUMN_SPACE), "spaces", least=1),
     "views_": Items(_VIEW),
+    "witnesses_": WITNESSES,
 }
 """What `Fitting.as_plain` and its intercepts are."""
 
@@ -72,9 +75,10 @@ class FittedViews(NamedTuple):
     spaces: list[CentersInSpace]
     views: list[View]
     intercepts: Floats  # (n_problems,)
+    witnesses: WitnessModel | None = None
 
     def decide_by(self, features_of: Callable[[View], Floats], n_bags: int, backend: Backend) -> Floats:
-        """Return log-odds from the vectors of bags in every view, (n_bags, n_problems)."""
+        """Return log-odds by the views from the vectors of bags in each, (n_bags, n_problems)."""
         decisions = np.tile(self.intercepts, (n_bags, 1))
         for view in self.views:
             decisions += view.votes(features_of(view), backend)
@@ -82,6 +86,14 @@ class FittedViews(NamedTuple):
 
     def decide(self, bags: Bags, backend: Backend) -> Floats:
         """Return log-odds, (n_bags, n_problems)."""
+        decisions = self.decide_by_views(bags, backend)
+        if self.witnesses is None:
+            return decisions
+        largest = self.witnesses.largest(self.spaces, bags, backend)
+        return self.witnesses.stacked(decisions, largest)
+
+    def decide_by_views(self, bags: Bags, backend: Backend) -> Floats:
+        """Return log-odds by the views alone, (n_bags, n_problems)."""
         decisions = np.tile(self.intercepts, (len(bags), 1))
         for space, views in self.by_space():
             scaled = space.apply(bags.instances, backend)
@@ -98,9 +110,20 @@ class FittedViews(NamedTuple):
                 yield space, views
 
     @classmethod
-    def from_plain(cls, spaces: list[dict[str, Any]], views: list[dict[str, Any]], intercepts: Floats) -> FittedViews:
-        """Rebuild from what `Fitting.as_plain` returned."""
-        return cls([_space_of(entry) for entry in spaces], [View(**entry) for entry in views], intercepts)
+    def from_plain(
+        cls,
+        spaces: list[dict[str, Any]],
+        views: list[dict[str, Any]],
+        intercepts: Floats,
+        witnesses: dict[str, Any] | None = None,
+    ) -> FittedViews:
+        """Rebuild from what `Fitting.as_plain` and `WitnessModel.as_plain` returned."""
+        return cls(
+            [_space_of(entry) for entry in spaces],
+            [View(**entry) for entry in views],
+            intercepts,
+            None if witnesses is None else WitnessModel.from_plain(witnesses),
+        )
 
 
 class Fitting(NamedTuple):
@@ -112,6 +135,20 @@ class Fitting(NamedTuple):
     summary: list[dict[str, Any]]
     left_out: Floats  # (n_bags, n_problems); NaN where a bag was not in the sample
     familiar_distance: float
+    witnesses: WitnessModel | None = None
+
+    def with_witnesses(self, bags: Bags, learning: Learning, generator: np.random.Generator) -> Fitting:
+        """Add the witness model, learnt from the training bags that the views were chosen on."""
+        rows = np.flatnonzero(np.isfinite(self.left_out).all(axis=1))
+        some, own = (bags, learning) if len(rows) == len(bags) else (bags[rows], learning.some(rows))
+        drafts = draft_witnesses(some, self.spaces, own, generator)
+        if drafts is None:
+            return self
+        pooled = pool_in_memory(drafts, self.spaces, some, learning.backend)
+        known = drafts.fold_of < drafts.n_folds
+        left_out = self.left_out.copy()
+        witnesses, left_out[rows] = weigh_witnesses(drafts, pooled, own, left_out[rows], known)
+        return self._replace(witnesses=witnesses, left_out=left_out)
 
     def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return spaces and views as dicts of arrays, which can be saved."""

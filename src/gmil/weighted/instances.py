@@ -2,56 +2,64 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import itertools
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 
-from gmil.errors import BagValidationError
+from gmil.weighted.views import bag_features, bag_means
+from gmil.weighted.witness import blocks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.weighted.fitting import FittedViews
-
-_INSTANCES_AT_ONCE = 4096
+    from gmil.weighted.witness import WitnessModel
 
 
 def instance_scores(fitted: FittedViews, bags: Bags, kind: str, backend: Backend) -> Floats:
     """Return scores of all instances, (n_instances, n_problems).
 
-    "effect": the decision about the bag minus that about the bag without the instance; "alone": the decision
-    about a bag of this instance; "share": what the instance adds to a linear decision.
+    "witness": log-odds that the instance is a witness; "effect": the decision about the bag minus that about the bag
+    without the instance; "alone": the decision about a bag of this instance; "share": what the instance adds to a
+    linear decision.
     """
-    parts = []
-    for block in _blocks(bags):
-        if kind == "alone":
-            parts.append(fitted.decide(_each_alone(block), backend))
-        elif kind == "share":
-            parts.append(_shares(fitted, block, backend))
-        else:
-            parts.append(_effects(fitted, block, backend))
-    return np.concatenate(parts)
+    return np.concatenate([_RULES[kind](fitted, block, backend) for block in blocks_of(bags)])
 
 
-def _blocks(bags: Bags) -> Iterator[Bags]:
-    """Yield runs of bags of a bounded number of instances; a larger bag is a run of its own."""
-    start = 0
-    while start < len(bags):
-        end = int(np.searchsorted(bags.offsets, bags.offsets[start] + _INSTANCES_AT_ONCE, side="right")) - 1
-        end = max(end, start + 1)
-        yield bags[start:end]
-        start = end
+def _alone(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
+    return fitted.decide(type(bags)(bags.instances, np.arange(bags.n_instances + 1)), backend)
 
 
-def _each_alone(bags: Bags) -> Bags:
-    return type(bags)(bags.instances, np.arange(bags.n_instances + 1))
+def _witness_scores(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
+    model = cast("WitnessModel", fitted.witnesses)
+    scores = model.scores(fitted.spaces, bags.instances, backend)
+    effects = first_order_effects(fitted, bags, backend)
+    largest = np.stack([backend.bag_max(own, bags.offsets) for own in scores])
+    decisions = model.stacked(fitted.decide_by_views(bags, backend), largest)
+    return model.witness_scores(decisions, effects, scores, bags.offsets)
 
 
 def _effects(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
-    whole = np.repeat(fitted.decide(bags, backend), bags.sizes, axis=0)
+    if fitted.witnesses is None:
+        return _effects_by_views(fitted, bags, backend)
+    return _effects_with(fitted, bags, fitted.witnesses.scores(fitted.spaces, bags.instances, backend), backend)
+
+
+def _effects_with(fitted: FittedViews, bags: Bags, scores: Floats, backend: Backend) -> Floats:
+    """Return effects on the whole decision, given the log-odds of instances by every scorer."""
+    model = cast("WitnessModel", fitted.witnesses)
+    without = np.stack([-_minimum_without(-own, bags.offsets, backend) for own in scores])
+    largest = np.stack([np.repeat(backend.bag_max(own, bags.offsets), bags.sizes, axis=0) for own in scores])
+    rest = np.repeat(bags.sizes > 1, bags.sizes)[:, None]  # of a bag of one instance nothing is left
+    by_scorers = model.added(largest) - np.where(rest, model.added(without), 0.0)
+    return model.base * _effects_by_views(fitted, bags, backend) + by_scorers
+
+
+def _effects_by_views(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
+    whole = np.repeat(fitted.decide_by_views(bags, backend), bags.sizes, axis=0)
     without = np.tile(fitted.intercepts, (bags.n_instances, 1))
     rest = np.repeat(bags.sizes > 1, bags.sizes)  # of a bag of one instance nothing is left but the intercept
     for space, views in fitted.by_space():
@@ -60,6 +68,58 @@ def _effects(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
             features = features_without(scaled, bags.offsets, view.kind, space.centers, backend)
             without[rest] += view.votes(features[rest], backend)
     return whole - without
+
+
+def first_order_effects(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
+    """Return effects on the views to first order: what leaving out an instance changes, times the gradient there.
+
+    A vector of a bag is measured once, where exact effects need one for every instance. Instances of bags of one have
+    no meaning.
+    """
+    effects = np.zeros((bags.n_instances, len(fitted.intercepts)))
+    for space, views in fitted.by_space():
+        scaled = space.apply(bags.instances, backend)
+        for kind in dict.fromkeys(view.kind for view in views):
+            features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
+            gradients = np.sum([view.gradients(features, backend) for view in views if view.kind == kind], axis=0)
+            effects += _first_order(scaled, bags.offsets, kind, features, gradients, space.centers, backend)
+    return effects
+
+
+def _first_order(
+    scaled: Instances,
+    offsets: Integers,
+    kind: str,
+    features: Floats,
+    gradients: Floats,
+    centers: Floats,
+    backend: Backend,
+) -> Floats:
+    """Return the first-order effects of instances on the views of one kind, (n_instances, n_problems)."""
+    if kind == "nearest":
+        return _of_minima(backend.sq_distances(scaled, centers), offsets, gradients, backend, np.sqrt)
+    if kind == "range":
+        lower, upper = np.split(gradients, 2, axis=1)
+        return _of_minima(scaled, offsets, lower, backend) + _of_minima(-scaled, offsets, -upper, backend)
+    without = features_without(scaled, offsets, kind, centers, backend)
+    found = np.empty((without.shape[0], gradients.shape[2]))
+    for bag, (start, end) in enumerate(itertools.pairwise(offsets)):
+        rows, whole = without[start:end], features[[bag]]
+        found[start:end] = np.asarray(whole @ gradients[bag]) - rows @ gradients[bag]
+    return found
+
+
+def _of_minima(
+    values: Floats, offsets: Integers, gradients: Floats, backend: Backend, measure: Any = np.asarray
+) -> Floats:
+    """Give what the second smallest value would change, column by column, to the instance that has the smallest."""
+    found = backend.bag_two_min(values, offsets)
+    second = np.where(np.isfinite(found.second), found.second, found.smallest)  # a bag of one instance has none
+    changes = (measure(found.smallest) - measure(second))[:, :, None] * gradients
+    where = found.where.ravel()
+    return np.column_stack(
+        [np.bincount(where, changes[:, :, i].ravel(), minlength=len(values)) for i in range(changes.shape[2])]
+    )
 
 
 def features_without(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:
@@ -73,8 +133,7 @@ def features_without(scaled: Instances, offsets: Integers, kind: str, centers: F
     if kind == "nearest":
         return np.sqrt(_minimum_without(backend.sq_distances(scaled, centers), offsets, backend))
     if kind == "mean":
-        msg = "Instances of sparse bags have no effect scores. Pass kind='alone'."
-        raise BagValidationError(msg)
+        return _sparse_mean_without(scaled, offsets, backend)
     means = _mean_without(scaled, offsets, backend)
     squares = _mean_without(np.square(scaled, dtype=np.float64), offsets, backend)
     return np.hstack([means, np.sqrt(np.maximum(squares - means**2, 0))])
@@ -94,6 +153,14 @@ def _mean_without(values: Floats, offsets: Integers, backend: Backend) -> Floats
     return (totals - values) / np.maximum(sizes - 1, 1)
 
 
+def _sparse_mean_without(scaled: Instances, offsets: Integers, backend: Backend) -> Floats:
+    sizes = np.diff(offsets)
+    own = np.repeat(sizes, sizes)
+    means = bag_means(scaled, offsets, backend)[np.repeat(np.arange(len(sizes)), sizes)]
+    totals = sp.diags_array(own.astype(np.float64)) @ means
+    return sp.csr_array(sp.diags_array(1 / np.maximum(own - 1, 1)) @ (totals - scaled))
+
+
 def _shares(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
     """Give the contribution of every centre to the instance that is nearest to it."""
     shares = np.zeros((bags.n_instances, len(fitted.intercepts)))
@@ -108,3 +175,7 @@ def _shares(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
                     nearest.where.ravel(), weights=words.ravel(), minlength=bags.n_instances
                 )
     return shares
+
+
+_RULES = {"witness": _witness_scores, "effect": _effects, "alone": _alone, "share": _shares}
+KINDS_OF_SCORES = tuple(_RULES)

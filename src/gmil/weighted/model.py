@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 KERNELS = ("laplacian", "gaussian")
+_SIGNS_AT_ONCE = 2_000_000
 
 
 class View(NamedTuple):
@@ -44,6 +45,34 @@ class View(NamedTuple):
         if self.points is None:
             return np.asarray(columns, dtype=np.float64) @ self.coefficients
         return similarity(columns, self.points, self.kernel, self.width, backend) @ self.coefficients
+
+    def gradients(self, features: Floats, backend: Backend) -> Floats:
+        """Return how fast the decisions about bags change with their vectors, (n_bags, n_columns, n_problems)."""
+        n_bags, n_columns = features.shape
+        found = np.empty((n_bags, n_columns, self.coefficients.shape[1]))
+        if self.points is None:
+            found[:] = self.coefficients
+        else:
+            at_once = max(1, _SIGNS_AT_ONCE // (self.points.shape[0] * n_columns))
+            for start in range(0, n_bags, at_once):
+                rows = slice(start, start + at_once)
+                found[rows] = self._kernel_gradients(features[rows], backend)
+        return found if self.divisor is None else found / self.divisor[:, None]
+
+    def _kernel_gradients(self, features: Floats, backend: Backend) -> Floats:
+        """Return gradients over standardised columns."""
+        columns, points = _dense(self.standardised(features)), _dense(cast("Floats", self.points))
+        pull = (
+            similarity(columns, points, self.kernel, self.width, backend)[:, :, None] * self.coefficients / self.width
+        )
+        if self.kernel == "gaussian":
+            return 2 * (points.T @ pull - columns[:, :, None] * pull.sum(axis=1)[:, None, :])
+        signs = np.sign(points[None, :, :] - columns[:, None, :])
+        return np.asarray(np.swapaxes(signs, 1, 2) @ pull.astype(np.float32))
+
+
+def _dense(rows: Any) -> Floats:
+    return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float32)
 
 
 def similarity(one: Floats, other: Floats, kernel: str, width: float, backend: Backend) -> Floats:

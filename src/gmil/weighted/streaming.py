@@ -31,6 +31,7 @@ from gmil.weighted.fitting import (
     weigh_views,
 )
 from gmil.weighted.views import SCALES
+from gmil.weighted.witness_fitting import draft_witnesses, pooled_of, weigh_witnesses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gmil.scale import LazyBags
     from gmil.weighted.model import View
     from gmil.weighted.views import CentersInSpace
+    from gmil.weighted.witness_fitting import Drafts
 
 SAMPLE_SIZE = 20_000
 """Instances on which choices are made, unless ``sample_size`` is given."""
@@ -63,7 +65,15 @@ class Choice(NamedTuple):
     spaces: list[CentersInSpace]
     fitting: Fitting
     views: list[View]  # those that are worth fitting to whole bags
+    drafts: Drafts | None  # scorers of instances, to be weighed by whole bags
     is_final: bool  # the sample was all there is
+
+    @property
+    def scorers(self) -> Sequence[Any]:
+        """Scorers of instances that a pass over whole bags is to pool."""
+        if self.is_final:
+            return self.fitting.witnesses.scorers if self.fitting.witnesses else ()
+        return self.drafts.scorers if self.drafts else ()
 
 
 class Outcome(NamedTuple):
@@ -77,16 +87,40 @@ def fit_lazily(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
     """Fit all plans; bags are read twice, however many there are."""
     backend = plans[0].learning.backend
     choices = _choose(plans, bags, backend)
-    wanted = [Wanted(choice.spaces, [(view.space, view.kind) for view in choice.views]) for choice in choices]
+    wanted = [
+        Wanted(choice.spaces, [(view.space, view.kind) for view in choice.views], choice.scorers) for choice in choices
+    ]
     vectors = vectors_of(bags, wanted, backend)
-    return [_finish(plan, choice, own, backend) for plan, choice, own in zip(plans, choices, vectors, strict=True)]
+    return [
+        _finish(plan, choice, own, bags.sizes, backend)
+        for plan, choice, own in zip(plans, choices, vectors, strict=True)
+    ]
 
 
 def decide_lazily(fitted: FittedViews, bags: LazyBags, backend: Backend) -> Floats:
     """Return log-odds of bags that are read in blocks, (n_bags, n_problems)."""
-    wanted = Wanted(fitted.spaces, [(view.space, view.kind) for view in fitted.views])
+    model = fitted.witnesses
+    scorers = model.scorers if model is not None and model.decides else ()
+    wanted = Wanted(fitted.spaces, [(view.space, view.kind) for view in fitted.views], scorers)
     (vectors,) = vectors_of(bags, [wanted], backend)
-    return fitted.decide_by(lambda view: vectors[view.space, view.kind], len(bags), backend)
+    return _decisions(fitted, vectors, len(bags), backend)
+
+
+def _decisions(fitted: FittedViews, vectors: Mapping[tuple[int, str], Floats], n_bags: int, backend: Backend) -> Floats:
+    """Return log-odds from the vectors of bags in every view, and from what scorers of instances found."""
+    decisions = fitted.decide_by(lambda view: vectors[view.space, view.kind], n_bags, backend)
+    model = fitted.witnesses
+    if model is None:
+        return decisions
+    if not model.decides:
+        return model.stacked(decisions, model.nothing(n_bags))
+    largest = [_last_fold(vectors[number, "largest"]) for number in range(len(model.scorers))]
+    return model.stacked(decisions, np.stack(largest))
+
+
+def _last_fold(table: Floats) -> Floats:
+    """Return what the fit to all bags found; tables of drafts have a column for every inner fold before it."""
+    return table if table.ndim == 2 else table[:, -1]
 
 
 # -------------------------------------------------------------------------------- choosing on a sample
@@ -150,7 +184,20 @@ def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backe
         generator=plan.generator,
     )
     found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
-    return Choice(spaces, found, found.views if is_final else _worth_fitting(found), is_final)
+    if not is_final:
+        drafts = draft_witnesses(sample, spaces, learning, plan.generator) if model._models_witnesses() else None
+        return Choice(spaces, found, _worth_fitting(found), _of_all(drafts, chosen, plan), is_final)
+    found = found.with_witnesses(sample, learning, plan.generator) if model._models_witnesses() else found
+    return Choice(spaces, found, found.views, None, is_final)
+
+
+def _of_all(drafts: Drafts | None, chosen: Integers | None, plan: Plan) -> Drafts | None:
+    """Return drafts with the fold of every training bag: scorers have not seen any bag outside the sample."""
+    if drafts is None:
+        return None
+    fold_of = np.full(len(plan.learning.positive), drafts.n_folds)
+    fold_of[slice(None) if chosen is None else chosen] = drafts.fold_of
+    return drafts._replace(fold_of=fold_of)
 
 
 def _worth_fitting(found: Fitting) -> list[View]:
@@ -171,14 +218,17 @@ def _worth_fitting(found: Fitting) -> list[View]:
 # -------------------------------------------------------------------------------- fitting to whole bags
 
 
-def _finish(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats], backend: Backend) -> Outcome:
-    found = choice.fitting if choice.is_final else _fit_on_whole_bags(plan, choice, vectors)
-    fitted = FittedViews(found.spaces, found.views, found.intercepts)
-    decisions = fitted.decide_by(lambda view: vectors[view.space, view.kind], len(plan.training), backend)
-    return Outcome(found, decisions)
+def _finish(
+    plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats], sizes: Integers, backend: Backend
+) -> Outcome:
+    found = choice.fitting if choice.is_final else _fit_on_whole_bags(plan, choice, vectors, sizes)
+    fitted = FittedViews(found.spaces, found.views, found.intercepts, found.witnesses)
+    return Outcome(found, _decisions(fitted, vectors, len(plan.training), backend))
 
 
-def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> Fitting:
+def _fit_on_whole_bags(
+    plan: Plan, choice: Choice, vectors: Mapping[tuple[int, str], Floats], sizes: Integers
+) -> Fitting:
     inside = {key: table[plan.training] for key, table in vectors.items()}
     rows = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
     part: Any = slice(None) if rows is None else rows
@@ -186,7 +236,22 @@ def _fit_on_whole_bags(plan: Plan, choice: Choice, vectors: Mapping[tuple[int, s
     weighed: Weighed = weigh_views(views, plan.learning.some(rows))
     found = finish_views(weighed, lambda view: inside[view.space, view.kind], rows, plan.learning, plan.generator)
     left_out = weighed.left_out_of(len(plan.learning.positive), rows)
-    return Fitting(choice.spaces, *found, weighed.summary(choice.spaces), left_out, _familiar(choice, inside))
+    fitting = Fitting(choice.spaces, *found, weighed.summary(choice.spaces), left_out, _familiar(choice, inside))
+    return fitting if choice.drafts is None else _with_witnesses(fitting, choice.drafts, inside, sizes, plan)
+
+
+def _with_witnesses(
+    fitting: Fitting, drafts: Drafts, vectors: Mapping[tuple[int, str], Floats], sizes: Integers, plan: Plan
+) -> Fitting:
+    """Weigh scorers by whole bags that they did not learn from."""
+    own = sizes[plan.training]
+    pooled = [
+        pooled_of(vectors[number, "largest"], vectors[number, "total"], own, drafts.fold_of)
+        for number in range(len(drafts.scorers))
+    ]
+    known = np.asarray(np.isfinite(fitting.left_out).all(axis=1))
+    witnesses, left_out = weigh_witnesses(drafts, pooled, plan.learning, fitting.left_out, known)
+    return fitting._replace(witnesses=witnesses, left_out=left_out)
 
 
 def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:

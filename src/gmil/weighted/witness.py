@@ -1,0 +1,186 @@
+"""The witness model of `WeightedGMIL`: which instances make a bag positive.
+
+Small models of single instances, learnt under noisy-or, are scored by how well they predict bags that they were not
+fitted on. They join the decision about the bag by their largest score, and that about an instance by their log-odds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import log_expit
+
+from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrMissing, Record
+from gmil.weighted.noisy_or import bag_log_probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.weighted.views import CentersInSpace
+
+_MOST_LANDMARKS = 300
+_INSTANCES_AT_ONCE = 4096
+_EFFECT_FLOOR = 0.2
+"""The effect (in log-odds) of a witness for which others of its bag stand in."""
+_SHARE_FLOOR = 0.02
+"""What an instance has at least of the probability that its bag has a witness."""
+
+_SCORER = Record(
+    {
+        "space": Count(below="spaces"),
+        "kernel": Choice("gaussian", "linear"),
+        "gamma": Number(above=0),
+        "coefficients": Array("n", "P"),
+        "intercepts": Array("P"),
+        "center": Array("P"),
+        "spread": Array("P", above=0),
+        "mixture": Array("P", at_least=0),
+        "stacking": Array("P", at_least=0),
+    },
+    local=("n",),
+)
+WITNESSES = OrMissing(
+    Record(
+        {
+            "scorers": Items(_SCORER, least=1),
+            "base": Array("P", at_least=0),
+            "shifts": Array("P"),
+            "within": Array("P", at_least=0),
+        }
+    )
+)
+"""What `WitnessModel.as_plain` returns; models of older versions, and linear votes, have none."""
+
+
+class Scorer(NamedTuple):
+    """A model of single instances, and what its log-odds are worth, for every problem."""
+
+    space: int
+    kernel: str  # "gaussian": the columns are similarities to landmarks; "linear": the features
+    gamma: float
+    coefficients: Floats  # (n_columns, n_problems)
+    intercepts: Floats  # (n_problems,)
+    center: Floats  # (n_problems,): mean of the largest log-odds of training bags
+    spread: Floats  # (n_problems,): their deviation
+    mixture: Floats  # (n_problems,): the weight in the log-odds of an instance, one in sum over scorers
+    stacking: Floats  # (n_problems,): the weight of the largest log-odds in the decision about a bag
+
+    def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
+        """Return log-odds of instances in the space, (n_instances, n_problems)."""
+        columns = columns_of(scaled, self.kernel, self.gamma, landmarks, backend)
+        return np.asarray(columns @ self.coefficients, dtype=np.float64) + self.intercepts
+
+
+def blocks_of(bags: Bags) -> Iterator[Bags]:
+    """Yield runs of bags of a bounded number of instances; a larger bag is a run of its own."""
+    start = 0
+    while start < len(bags):
+        end = int(np.searchsorted(bags.offsets, bags.offsets[start] + _INSTANCES_AT_ONCE, side="right")) - 1
+        end = max(end, start + 1)
+        yield bags[start:end]
+        start = end
+
+
+def columns_of(scaled: Instances, kernel: str, gamma: float, landmarks: Floats, backend: Backend) -> Any:
+    """Return what a scorer multiplies with its coefficients."""
+    if kernel == "linear":
+        return scaled
+    return np.exp(-gamma * backend.sq_distances(scaled, landmarks))
+
+
+def landmarks_of(space: CentersInSpace) -> Floats:
+    """Return the centres that instances are compared with; a bound keeps the cost apart from the size of a codebook."""
+    step = -(-len(space.centers) // _MOST_LANDMARKS)
+    return space.centers[::step]
+
+
+class WitnessModel(NamedTuple):
+    """Scorers of instances, stacked with the views of the bag."""
+
+    scorers: list[Scorer]
+    base: Floats  # (n_problems,): the weight of the views in the decision
+    shifts: Floats  # (n_problems,)
+    within: Floats  # (n_problems,): how much of what scorers know of bags lies in differences within bags, 0 to 1
+
+    @property
+    def decides(self) -> bool:
+        """Whether any scorer has a weight in the decision about a bag."""
+        return any(scorer.stacking.any() for scorer in self.scorers)
+
+    def scores(self, spaces: Sequence[CentersInSpace], instances: Instances, backend: Backend) -> Floats:
+        """Return log-odds of instances by every scorer, (n_scorers, n_instances, n_problems)."""
+        found = np.empty((len(self.scorers), instances.shape[0], len(self.base)))
+        for start in range(0, instances.shape[0], _INSTANCES_AT_ONCE):
+            rows = slice(start, start + _INSTANCES_AT_ONCE)
+            scaled: dict[int, Any] = {}
+            for number, scorer in enumerate(self.scorers):
+                space = spaces[scorer.space]
+                if scorer.space not in scaled:
+                    scaled[scorer.space] = space.apply(instances[rows], backend)
+                found[number, rows] = scorer.scores(scaled[scorer.space], landmarks_of(space), backend)
+        return found
+
+    def largest(self, spaces: Sequence[CentersInSpace], bags: Bags, backend: Backend) -> Floats:
+        """Return the largest log-odds in every bag by every scorer, (n_scorers, n_bags, n_problems).
+
+        Where no scorer has a weight in the decision, their means stand in for them.
+        """
+        if not self.decides:
+            return self.nothing(len(bags))
+        return np.stack([backend.bag_max(own, bags.offsets) for own in self.scores(spaces, bags.instances, backend)])
+
+    def nothing(self, n_bags: int) -> Floats:
+        """Return largest log-odds that add nothing to a decision, (n_scorers, n_bags, n_problems)."""
+        return np.stack([np.tile(scorer.center, (n_bags, 1)) for scorer in self.scorers])
+
+    def stacked(self, decisions: Floats, largest: Floats) -> Floats:
+        """Return log-odds of bags from those of the views and the largest log-odds of their instances by every scorer.
+
+        ``decisions`` are (n_bags, n_problems), ``largest`` (n_scorers, n_bags, n_problems).
+        """
+        return decisions * self.base + self.shifts + self.added(largest)
+
+    def added(self, scores: Floats) -> Floats:
+        """Return what log-odds of best instances, (n_scorers, ..., n_problems), add to the decision."""
+        total = np.zeros(scores.shape[1:])
+        for scorer, own in zip(self.scorers, scores, strict=True):
+            total += (own - scorer.center) / scorer.spread * scorer.stacking
+        return total
+
+    def witness_scores(self, decisions: Floats, effects: Floats, scores: Floats, offsets: Integers) -> Floats:
+        """Return log-odds that an instance is a witness, (n_instances, n_problems).
+
+        They are the log-probability of the bag plus half of two logs: its effect on the decision, as a multiple of
+        that of an instance without any, and its share of the probability that the bag has a witness. The second
+        counts as much as differences within bags tell about labels. No instance is more likely a witness than its
+        bag is positive; the only instance of a bag is as likely.
+
+        Parameters
+        ----------
+        decisions : array of shape (n_bags, n_problems)
+        effects : array of shape (n_instances, n_problems)
+        scores : array of shape (n_scorers, n_instances, n_problems)
+        offsets : array of shape (n_bags + 1,)
+        """
+        sizes = np.diff(offsets)
+        mixed = sum(scorer.mixture * own for scorer, own in zip(self.scorers, scores, strict=True))
+        share = np.exp(log_expit(mixed) - np.repeat(bag_log_probabilities(mixed, offsets), sizes, axis=0))
+        by_model = np.log(_SHARE_FLOOR + share) - np.log1p(_SHARE_FLOOR)
+        # An instance without which the bag would be more positive goes on downwards with the same slope.
+        by_effect = np.log1p(np.maximum(effects, 0) / _EFFECT_FLOOR) + np.minimum(effects, 0) / _EFFECT_FLOOR
+        bags = np.repeat(decisions, sizes, axis=0)
+        odds = np.minimum(log_expit(bags) + (by_effect + self.within * by_model) / 2, bags)
+        return np.where(np.repeat(sizes == 1, sizes)[:, None], bags, odds)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return dicts of arrays, which can be saved."""
+        return {**self._asdict(), "scorers": [scorer._asdict() for scorer in self.scorers]}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> WitnessModel:
+        """Rebuild from what `as_plain` returned."""
+        return cls(**{**plain, "scorers": [Scorer(**entry) for entry in plain["scorers"]]})

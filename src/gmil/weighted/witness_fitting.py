@@ -1,0 +1,274 @@
+"""Fitting the witness model of `WeightedGMIL`, and weighing it by bags that were left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+from gmil.engine.eigen import eigh
+from gmil.model_selection.folds import inner_folds
+from gmil.model_selection.metrics import auc
+from gmil.weighted.noisy_or import fit_noisy_or
+from gmil.weighted.witness import Scorer, WitnessModel, blocks_of, columns_of, landmarks_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.weighted.fitting import Learning
+    from gmil.weighted.views import CentersInSpace
+
+_MOST_INSTANCES = 20_000
+"""Instances that the models learn from; larger bags are thinned alike."""
+_N_FOLDS = 3
+_LENGTH = 3.0
+"""Root mean square length of the rows that a model learns from: with the prior on coefficients, how smooth it is."""
+_KERNEL_SPACES = 2
+
+
+class Draft(NamedTuple):
+    """A scorer before it is known what it is worth: coefficients of every inner fold, those of all bags last."""
+
+    space: int
+    kernel: str
+    gamma: float
+    coefficients: Floats  # (n_columns, n_folds + 1, n_problems)
+    intercepts: Floats  # (n_folds + 1, n_problems)
+
+    def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
+        """Return log-odds by every fold, (n_instances, n_folds + 1, n_problems)."""
+        columns = columns_of(scaled, self.kernel, self.gamma, landmarks, backend)
+        flat = columns @ self.coefficients.reshape(len(self.coefficients), -1)
+        return np.asarray(flat, dtype=np.float64).reshape(-1, *self.intercepts.shape) + self.intercepts
+
+
+class Drafts(NamedTuple):
+    """Scorers, and the fold of each that did not learn from a bag; for bags that no fold leaves out the last."""
+
+    scorers: list[Draft]
+    fold_of: Integers  # (n_bags,)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of inner folds."""
+        return len(self.scorers[0].intercepts) - 1
+
+
+class Pooled(NamedTuple):
+    """The largest and the mean log-odds of bags by one scorer that did not learn from them."""
+
+    largest: Floats  # (n_bags, n_problems)
+    mean: Floats  # (n_bags, n_problems)
+
+    def units(self) -> tuple[Floats, Floats]:
+        """Return center and spread of the largest log-odds."""
+        spread = self.largest.std(axis=0)
+        return self.largest.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def draft_witnesses(
+    bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
+) -> Drafts | None:
+    """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
+    patterns = np.unique(learning.positive, axis=0, return_inverse=True)[1].ravel()
+    tests = inner_folds(patterns, _N_FOLDS, generator, learning.groups)
+    if not tests:
+        return None
+    rows, offsets = _thinned(bags.offsets, generator)
+    instances = bags.instances[rows]
+    inside = [*(~test for test in tests), np.ones(len(bags), dtype=bool)]
+    drafts = [
+        _draft(instances, offsets, number, kernel, spaces[number], inside, learning)
+        for number, kernel in _kinds(spaces)
+    ]
+    fold_of = np.full(len(bags), len(tests))
+    for number, test in enumerate(tests):
+        fold_of[test] = number
+    return Drafts(drafts, fold_of)
+
+
+def pool_in_memory(drafts: Drafts, spaces: list[CentersInSpace], bags: Bags, backend: Backend) -> list[Pooled]:
+    """Return what scorers that did not learn from a bag tell about it."""
+    parts = [
+        [pooled_tables(scorer, spaces[scorer.space], block, backend) for scorer in drafts.scorers]
+        for block in blocks_of(bags)
+    ]
+    tables = [[np.concatenate(pieces) for pieces in zip(*own, strict=True)] for own in zip(*parts, strict=True)]
+    return [pooled_of(largest, total, bags.sizes, drafts.fold_of) for largest, total in tables]
+
+
+def pooled_tables(scorer: Any, space: CentersInSpace, bags: Bags, backend: Backend) -> tuple[Floats, Floats]:
+    """Return the largest and the sum of the log-odds of every bag by a scorer, or by every fold of a draft."""
+    scores = scorer.scores(space.apply(bags.instances, backend), landmarks_of(space), backend)
+    starts = bags.offsets[:-1]
+    return np.maximum.reduceat(scores, starts, axis=0), np.add.reduceat(scores, starts, axis=0)
+
+
+def pooled_of(largest: Floats, total: Floats, sizes: Integers, fold_of: Integers) -> Pooled:
+    """Take, of tables with a column a fold, the column that belongs to every bag."""
+    rows = np.arange(len(sizes))
+    return Pooled(largest[rows, fold_of], total[rows, fold_of] / sizes[:, None])
+
+
+def weigh_witnesses(
+    drafts: Drafts, pooled: list[Pooled], learning: Learning, left_out: Floats, known: Booleans
+) -> tuple[WitnessModel, Floats]:
+    """Weigh scorers by what they tell about bags that were left out.
+
+    Parameters
+    ----------
+    drafts : Drafts
+    pooled : list of Pooled
+    learning : Learning
+        Of the same bags.
+    left_out : array of shape (n_bags, n_problems)
+        Log-odds of every bag by the views without it.
+    known : array of shape (n_bags,)
+        The bags that count.
+
+    Returns
+    -------
+    WitnessModel, and log-odds of every bag, left out, with the scorers
+    """
+    n_problems = learning.positive.shape[1]
+    units = [table.units() for table in pooled]
+    mixtures, stacking = np.empty((2, len(pooled), n_problems))
+    base, shifts, within = np.empty((3, n_problems))
+    for problem, positive in enumerate(learning.positive[known].T):
+        own = [(table.largest[known, problem], table.mean[known, problem]) for table in pooled]
+        mixtures[:, problem], within[problem] = _mix(own, positive)
+        columns = [
+            (table.largest - center)[known, problem] / spread[problem]
+            for table, (center, spread) in zip(pooled, units, strict=True)
+        ]
+        weights = _stack(np.column_stack([left_out[known, problem], *columns]), positive, learning.weights[known])
+        base[problem], stacking[:, problem], shifts[problem] = weights[0], weights[1:-1], weights[-1]
+    scorers = [
+        Scorer(*draft[:3], draft.coefficients[:, -1], draft.intercepts[-1], *unit, *worth)
+        for draft, unit, *worth in zip(drafts.scorers, units, mixtures, stacking, strict=True)
+    ]
+    model = WitnessModel(scorers, base, shifts, within)
+    return model, model.stacked(left_out, np.stack([table.largest for table in pooled]))
+
+
+# -------------------------------------------------------------------------------- fitting
+
+
+def _draft(
+    instances: Instances,
+    offsets: Integers,
+    number: int,
+    kernel: str,
+    space: CentersInSpace,
+    inside: list[Booleans],
+    learning: Learning,
+) -> Draft:
+    """Fit one scorer to the bags inside, for each of several choices."""
+    backend = learning.backend
+    landmarks = landmarks_of(space)
+    gamma = _gamma(landmarks, backend)
+    columns = columns_of(space.apply(instances, backend), kernel, gamma, landmarks, backend)
+    basis = _basis(columns, landmarks, kernel, gamma, backend)
+    features = columns * basis if kernel == "linear" else columns.astype(np.float64) @ basis
+    fits = [_fit_all(features, offsets, some, learning) for some in inside]
+    coefficients = np.stack([basis * own if kernel == "linear" else basis @ own for own, _ in fits], axis=1)
+    return Draft(number, kernel, gamma, coefficients, np.stack([constant for _, constant in fits]))
+
+
+def _kinds(spaces: list[CentersInSpace]) -> Iterator[tuple[int, str]]:
+    """Yield the spaces and kernels of the scorers: linear in the first, Gaussian there and where ranks are taken."""
+    yield 0, "linear"
+    ranked = [number for number, space in enumerate(spaces) if space.name == "rank"]
+    others = [number for number in range(1, len(spaces)) if number not in ranked]
+    for number in [0, *ranked, *others][:_KERNEL_SPACES]:
+        yield number, "gaussian"
+
+
+def _thinned(offsets: Integers, generator: np.random.Generator) -> tuple[Integers, Integers]:
+    """Return rows of a bounded number of instances, so many of every large bag, and their offsets."""
+    sizes = np.diff(offsets)
+    if offsets[-1] <= _MOST_INSTANCES:
+        return np.arange(offsets[-1]), np.asarray(offsets)
+    most = max(10, _MOST_INSTANCES // len(sizes))
+    rows = [
+        start + np.sort(generator.choice(size, min(size, most), replace=False, shuffle=False))
+        for start, size in zip(offsets[:-1], sizes, strict=True)
+    ]
+    return np.concatenate(rows), np.concatenate([[0], np.cumsum(np.minimum(sizes, most))])
+
+
+def _gamma(landmarks: Floats, backend: Backend) -> float:
+    squares = backend.sq_distances(landmarks, landmarks)[np.triu_indices(len(landmarks), k=1)]
+    width = float(np.median(squares)) if squares.size else 0.0
+    return 1 / width if width > 0 else 1.0
+
+
+def _basis(columns: Any, landmarks: Floats, kernel: str, gamma: float, backend: Backend) -> Any:
+    """Return what takes columns to features: a matrix that whitens similarities (Nystroem), or a factor."""
+    if kernel == "linear":
+        squares = columns.multiply(columns) if sp.issparse(columns) else np.square(columns, dtype=np.float64)
+        mean_square = float(squares.sum()) / max(columns.shape[0], 1)
+        return _LENGTH / np.sqrt(mean_square) if mean_square > 0 else 1.0
+    values, vectors = eigh(columns_of(landmarks, kernel, gamma, landmarks, backend).astype(np.float64))
+    kept = values > 1e-6 * values[-1]
+    return np.asarray(_LENGTH * vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _fit_all(features: Floats, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
+    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), learnt from some bags."""
+    sizes = np.diff(offsets)
+    own = features[np.repeat(inside, sizes)]
+    starts = np.concatenate([[0], np.cumsum(sizes[inside])])
+    fits = [fit_noisy_or(own, starts, positive[inside], learning.weights[inside]) for positive in learning.positive.T]
+    return np.stack([coefficients for coefficients, _ in fits], axis=1), np.array([constant for _, constant in fits])
+
+
+# -------------------------------------------------------------------------------- weighing
+
+
+def _mix(pooled: list[tuple[Floats, Floats]], positive: Booleans) -> tuple[Floats, float]:
+    """Return the weight of every scorer, and how much of what they know lies within bags.
+
+    A bag is told by its mean, or by how far its best instance is above it. A scorer whose best instances stand out in
+    positive bags tells instances apart; one that knows the mean alone tells bags apart.
+    """
+    apart = np.array([_skill(largest - mean, positive) for largest, mean in pooled])
+    level = np.array([_skill(mean, positive) for _, mean in pooled])
+    mixture = apart**2 + 0.05
+    mixture /= mixture.sum()
+    return mixture, float(mixture @ (apart**4 / np.maximum(apart**4 + level**4, 1e-6)))
+
+
+def _skill(values: Floats, positive: Booleans) -> float:
+    """Return the Gini coefficient of values, none below 0."""
+    area = auc(positive, values)
+    return max(2 * area - 1, 0.0) if np.isfinite(area) else 0.0
+
+
+def _stack(columns: Floats, positive: Booleans, weights: Floats) -> Floats:
+    """Return a weight for every column, none negative, and the intercept, of a logistic regression.
+
+    Weights are drawn to those of the first column alone: the views decide, unless scorers know better.
+    """
+    prior = np.eye(columns.shape[1])[0]
+    if positive.all() or not positive.any():
+        return np.append(prior, 0.0)
+    sign = np.where(positive, 1.0, -1.0)
+    counts = weights / weights.mean()
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        margins = sign * (columns @ parameters[:-1] + parameters[-1])
+        pull = -sign * counts * expit(-margins)
+        away = parameters[:-1] - prior
+        value = away @ away / 2 - counts @ log_expit(margins)
+        return float(value), np.append(columns.T @ pull + away, pull.sum())
+
+    bounds = [(0, None)] * len(prior) + [(None, None)]
+    found: Any = minimize(loss, np.append(prior, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
+    return np.asarray(found.x)

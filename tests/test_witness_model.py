@@ -1,0 +1,249 @@
+"""The witness model of WeightedGMIL: instances under noisy-or, their log-odds, and their part in decisions."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.special import expit, logit
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import gmil
+from gmil import BagValidationError, WeightedGMIL
+from gmil.engine import resolve
+from gmil.weighted.instances import first_order_effects, instance_scores
+from gmil.weighted.noisy_or import bag_log_probabilities, fit_noisy_or
+from gmil.weighted.witness import Scorer, WitnessModel
+from gmil.weighted.witness_fitting import _mix, _stack
+
+OFFSETS = np.array([0, 1, 4, 6])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return gmil.make_bags(80, n_features=6, bag_size=(5, 15), witness_rate=0.15, separation=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return WeightedGMIL(random_state=0).fit(data.bags[::2], data.y[::2])
+
+
+# -------------------------------------------------------------------------------- noisy-or
+
+
+@given(st.lists(st.floats(-8, 8), min_size=6, max_size=6))
+def test_a_bag_is_positive_where_any_instance_is(scores):
+    expected = [1 - np.prod(1 - expit(part)) for part in np.split(np.array(scores), OFFSETS[1:-1])]
+    np.testing.assert_allclose(np.exp(bag_log_probabilities(np.array(scores), OFFSETS)), expected, rtol=1e-6)
+
+
+def _loss(parameters, features, offsets, positive, weights):
+    """Write the loss out bag by bag."""
+    total = parameters[:-1] @ parameters[:-1] / 2
+    share = {True: weights[positive].sum(), False: weights[~positive].sum()}
+    for bag, (start, end) in enumerate(itertools.pairwise(offsets)):
+        none = np.prod(1 - expit(features[start:end] @ parameters[:-1] + parameters[-1]))
+        weight = weights[bag] / share[bool(positive[bag])] * len(weights) / 2
+        total -= weight * np.log(1 - none if positive[bag] else none)
+    return total
+
+
+def test_the_fit_is_where_the_loss_written_bag_by_bag_is_flat(rng):
+    sizes = rng.integers(1, 6, 30)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    features = rng.normal(size=(offsets[-1], 3))
+    positive = np.array([features[a:b, 0].max() > 1 for a, b in itertools.pairwise(offsets)])
+    weights = rng.uniform(0.5, 2, 30)
+    coefficients, intercept = fit_noisy_or(features, offsets, positive, weights)
+    slope = approx_fprime(np.append(coefficients, intercept), _loss, 1e-6, features, offsets, positive, weights)
+    assert np.abs(slope).max() < 0.02
+    assert coefficients[0] > 3 * np.abs(coefficients[1:]).max()
+
+
+def test_sparse_features_give_the_same_fit(rng):
+    features = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5)
+    positive = np.array([True, False, True])
+    dense = fit_noisy_or(features, OFFSETS, positive, np.ones(3))
+    sparse = fit_noisy_or(sp.csr_array(features), OFFSETS, positive, np.ones(3))
+    np.testing.assert_allclose(dense[0], sparse[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("positive", [np.ones(3, dtype=bool), np.zeros(3, dtype=bool)])
+def test_one_class_alone_teaches_nothing(positive):
+    coefficients, intercept = fit_noisy_or(np.ones((6, 2)), OFFSETS, positive, np.ones(3))
+    assert not coefficients.any()
+    assert intercept == 0
+
+
+# -------------------------------------------------------------------------------- weighing
+
+
+def test_what_is_known_of_means_alone_does_not_tell_instances_apart():
+    positive = np.repeat([True, False], 10)
+    level, flat = np.repeat([2.0, 0.0], 10), np.zeros(20)
+    knows_bags = _mix([(level, level)], positive)[1]
+    knows_instances = _mix([(level, flat)], positive)[1]
+    assert knows_bags == 0
+    assert knows_instances == pytest.approx(1)
+
+
+def test_a_scorer_that_knows_nothing_leaves_the_views_alone(rng):
+    positive = np.repeat([True, False], 200)
+    views = np.where(positive, 2.0, -2.0) + rng.normal(size=400) * 2
+    useless = _stack(np.column_stack([views, rng.normal(size=400)]), positive, np.ones(400))
+    useful = _stack(
+        np.column_stack([views, np.where(positive, 1.0, -1.0) + rng.normal(size=400)]), positive, np.ones(400)
+    )
+    assert useless[1] < 0.2
+    assert useful[1] > 0.5
+
+
+# -------------------------------------------------------------------------------- scores
+
+
+def test_scores_are_log_odds_that_keep_to_the_bag(model, data):
+    bags = data.bags[1::2]
+    scores, decisions = model.score_instances(bags), model.decision_function(bags)
+    assert (scores <= np.repeat(decisions, bags.sizes) + 1e-12).all()
+    known = data.instance_y[np.repeat(np.arange(80) % 2 == 1, data.bags.sizes)]
+    assert roc_auc_score(known, scores) > 0.95
+    assert average_precision_score(known, scores) > 0.8
+    assert abs(expit(scores).mean() - known.mean()) < 0.1
+
+
+def test_the_only_instance_of_a_bag_is_as_likely_a_witness_as_the_bag_is_positive(model, data):
+    singles = [bag[:1] for bag in data.bags[1::2]]
+    np.testing.assert_allclose(model.score_instances(singles), model.decision_function(singles), atol=1e-9)
+
+
+def test_hand_computed_log_odds():
+    fitted = WitnessModel([_scorer(mixture=1.0)], np.ones(1), np.zeros(1), np.ones(1))
+    scores = np.array([[[0.0], [logit(0.2)]]])
+    found = fitted.witness_scores(np.array([[4.0]]), np.array([[0.6], [0.0]]), scores, np.array([0, 2]))
+    shares = np.array([0.5, 0.2]) / 0.6
+    by_model = np.log((0.02 + shares) / 1.02)
+    expected = np.log(expit(4.0)) + (np.array([np.log(4.0), 0.0]) + by_model) / 2
+    np.testing.assert_allclose(found[:, 0], expected)
+
+
+def _scorer(*, mixture):
+    one = np.ones(1)
+
+    return Scorer(0, "linear", 1.0, np.ones((1, 1)), 0 * one, 0 * one, one, mixture * one, 0 * one)
+
+
+def test_first_order_effects_are_close_where_effects_are_small(rng):
+    """In large bags an instance moves means and deviations a little: gradients then tell the exact effect."""
+    bags = gmil.Bags.from_list([rng.normal(size=(300, 3)) + (i % 2) for i in range(20)])
+    y = np.arange(20) % 2
+    model = WeightedGMIL(20, views=("moments",), scales=("standard",), random_state=0).fit(bags, y)
+    fitted, backend = model._fitted(), resolve("auto", 1)
+    # The Laplacian kernel has kinks, which a gradient does not see.
+    fitted = fitted._replace(witnesses=None, views=[view for view in fitted.views if view.kernel == "gaussian"])
+    assert fitted.views
+
+    exact = instance_scores(fitted, bags[:4], "effect", backend)[:, 0]
+    linear = first_order_effects(fitted, bags[:4], backend)[:, 0]
+    assert np.corrcoef(exact, linear)[0, 1] > 0.95  # vectors of bags are in single precision
+    assert linear.std() == pytest.approx(exact.std(), rel=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_gradients_are_those_of_the_votes(model, data, kernel):
+    view = next(view for view in model._fitted().views if view.kernel == kernel)
+    backend = resolve("numpy", 1)
+    vector = np.asarray(view.points[0] * 0.7 + 0.05, dtype=np.float64) * view.divisor + view.shift
+    gradient = view.gradients(vector[None], backend)[0, :, 0]
+    step = 1e-3 * view.divisor
+    for column in range(0, len(vector), max(1, len(vector) // 5)):
+        ahead, behind = vector.copy(), vector.copy()
+        ahead[column] += step[column]
+        behind[column] -= step[column]
+        slope = (view.votes(ahead[None], backend) - view.votes(behind[None], backend))[0, 0] / (2 * step[column])
+        assert gradient[column] == pytest.approx(slope, rel=0.1, abs=2e-3 * np.abs(gradient).max())
+
+
+# -------------------------------------------------------------------------------- as part of WeightedGMIL
+
+
+def test_few_witnesses_are_where_it_helps():
+    data = gmil.make_bags(120, n_features=20, bag_size=(20, 60), separation=4, witness_rate=0.05, random_state=1)
+    train = np.arange(120) % 2 == 0
+    with_model, without = (
+        WeightedGMIL(witness_model=flag, random_state=0).fit(data.bags[train], data.y[train]) for flag in (True, False)
+    )
+    assert with_model.score(data.bags[~train], data.y[~train]) > without.score(data.bags[~train], data.y[~train])
+
+
+def test_without_it_scores_are_effects(data):
+    model = WeightedGMIL(witness_model=False, random_state=0).fit(data.bags, data.y)
+    assert model.witnesses_ is None
+    few = data.bags[:5]
+    np.testing.assert_array_equal(model.score_instances(few), model.score_instances(few, kind="effect"))
+    with pytest.raises(BagValidationError, match="no witness model"):
+        model.score_instances(few, kind="witness")
+
+
+def test_a_score_for_every_class():
+    data = gmil.make_bags(90, n_classes=3, n_features=5, bag_size=(4, 8), separation=5, random_state=0)
+    model = WeightedGMIL(random_state=0).fit(data.bags, data.y)
+    scores = model.score_instances(data.bags)
+    assert scores.shape == (data.bags.n_instances, 3)
+    assert (scores <= np.repeat(model.decision_function(data.bags), data.bags.sizes, axis=0) + 1e-12).all()
+
+
+def test_sparse_bags_have_witnesses_and_effects(rng):
+    dense = [rng.random((6, 30)) * (rng.random((6, 30)) < 0.3) for _ in range(40)]
+    for bag in dense[::2]:
+        bag[0, :3] += 2
+    bags = gmil.Bags.from_list(dense)
+    sparse = bags.with_instances(sp.csr_array(bags.instances))
+    y = (np.arange(40) % 2 == 0).astype(int)
+    model = WeightedGMIL(random_state=0).fit(sparse, y)
+    scores = model.score_instances(sparse)
+    firsts = scores.reshape(40, 6)[::2]
+    assert (firsts.argmax(axis=1) == 0).mean() > 0.9
+    effects = model.score_instances(sparse[:1], kind="effect")
+    rest = sparse[:1].with_instances(sparse[:1].instances)
+    for number in range(6):
+        kept = np.delete(np.arange(6), number)
+        without = gmil.Bags(sp.csr_array(rest.instances[kept]), np.array([0, 5]))
+        expected = model.decision_function(sparse[:1]) - model.decision_function(without)
+        assert effects[number] == pytest.approx(expected[0], abs=1e-4)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**31 - 1))
+def test_order_of_instances_does_not_matter(seed):
+    data = gmil.make_bags(30, n_features=4, bag_size=(3, 6), random_state=1)
+    model = WeightedGMIL(20, random_state=0).fit(data.bags, data.y)
+    bag = data.bags[0]
+    order = np.random.default_rng(seed).permutation(len(bag))
+    np.testing.assert_allclose(model.score_instances([bag[order]]), model.score_instances([bag])[order], atol=1e-9)
+
+
+@pytest.mark.parametrize("sample_size", [400, 10_000])
+def test_bags_read_in_blocks_have_the_same_model(data, sample_size):
+    """With a small sample, scorers learn from thinned bags and are weighed by whole ones, in one pass."""
+    lazy = gmil.LazyBags.like(data.bags, data.bags.instances)
+    model = WeightedGMIL(sample_size=sample_size, random_state=0).fit(lazy, data.y)
+    assert any(scorer["stacking"].any() for scorer in model.witnesses_["scorers"])
+    assert model.score(lazy, data.y) > 0.9
+    np.testing.assert_allclose(model.decision_function(lazy), model.decision_function(data.bags), atol=1e-5)
+    np.testing.assert_allclose(model.score_instances(lazy), model.score_instances(data.bags), atol=1e-5)
+    assert np.isfinite(model.left_out_decisions_).all()
+
+
+def test_it_is_saved_with_the_model(model, data, tmp_path):
+    model.save(tmp_path / "model.gmil")
+    loaded = gmil.load(tmp_path / "model.gmil")
+    np.testing.assert_array_equal(loaded.score_instances(data.bags[:5]), model.score_instances(data.bags[:5]))
