@@ -10,6 +10,8 @@ from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Integers
@@ -77,11 +79,18 @@ def mean_interval(
     therefore widened to hold the interval of `wilson_interval`, too.
     """
     drawn = bootstrap_interval(values, groups, level=level, n_resamples=n_resamples, random_state=random_state)
-    mean = float(values.mean())
     n_drawn = len(values) if groups is None else len(np.unique(groups))
-    limits = [*drawn, mean]
-    if n_drawn * min(mean, 1 - mean) < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
-        limits += wilson_interval(mean, n_drawn, level=level)
+    return widened(drawn, float(values.mean()), n_drawn, level=level)
+
+
+def widened(drawn: tuple[float, float], share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Return the bootstrap interval of a share of ``n`` bags so that it holds the share and never collapses.
+
+    Where fewer than five bags' worth are wrong, or right, or where all resamples agree, it also holds Wilson's.
+    """
+    limits = [*drawn, share]
+    if n * min(share, 1 - share) < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
+        limits += wilson_interval(share, n, level=level)
     return min(limits), max(limits)
 
 
@@ -115,12 +124,15 @@ def bootstrap_interval(
     groups = np.arange(len(values)) if groups is None else groups
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     totals = np.bincount(number.ravel(), weights=values)
-    generator = np.random.default_rng(random_state)
-    means = np.empty(n_resamples)
-    at_once = max(1, _MOST_DRAWN // len(totals))
-    for start in range(0, n_resamples, at_once):
-        block = means[start : start + at_once]
-        rows = generator.integers(0, len(totals), size=(len(block), len(totals)))
-        block[:] = totals[rows].sum(axis=1) / sizes[rows].sum(axis=1)
+    blocks = draws(len(totals), n_resamples, random_state)
+    means = np.concatenate([totals[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def draws(n: int, n_resamples: int, random_state: int) -> Iterator[Integers]:
+    """Yield what a bootstrap draws from ``n`` bags or groups, some resamples at a time: (n_some_resamples, n)."""
+    generator = np.random.default_rng(random_state)
+    at_once = max(1, _MOST_DRAWN // n)
+    for start in range(0, n_resamples, at_once):
+        yield generator.integers(0, n, size=(min(at_once, n_resamples - start), n))
