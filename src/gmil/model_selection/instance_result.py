@@ -107,6 +107,20 @@ class InstanceResult:
         }
         return {name: limits[0] if len(limits) == 1 else np.array(limits) for name, limits in found.items()}
 
+    def figures(self) -> dict[str, Any]:
+        """Return the three figures of one setting with their intervals, and what they are of; None for NaN."""
+        intervals = self.intervals()
+        found: dict[str, Any] = {}
+        for name, limits in intervals.items():
+            found[name] = getattr(self, name)()
+            found[f"{name}_interval"] = limits
+        found = {name: None if np.isnan(value).any() else value for name, value in found.items()}
+        of = self.labels[:, self._problems]
+        counts = {"n_positive": (of == 1).any(axis=1), "n_known": (of >= 0).any(axis=1)}
+        return (
+            found | {name: int(rows.sum()) for name, rows in counts.items()} | {"n_bags_within": self.n_bags_within()}
+        )
+
     def _pooled_intervals(self, scores: Floats, draw: dict[str, Any]) -> Any:
         if np.isnan(scores[:, :, self._problems]).any():
             return _NO_INTERVAL, _NO_INTERVAL
