@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from gmil.model_selection import metrics
 from gmil.model_selection.instance_metrics import (
     _Ranking,
     aucs_within_bags,
@@ -95,6 +96,22 @@ def test_intervals_over_groups_are_wider():
     scores = (labels * np.repeat(rng.normal(1, 2, 10), 40) + rng.normal(size=400))[None, :, None]
     bags, together = (pooled_intervals(labels[:, None], scores, offsets, g, n_resamples=400) for g in (None, groups))
     assert together.auc[1] - together.auc[0] > 1.5 * (bags.auc[1] - bags.auc[0])
+
+
+def test_one_bad_bag_of_many_widens_the_interval():
+    """A bootstrap leaves out one bag of thirty in every third resample, and then sees no error at all."""
+    offsets, labels = np.arange(0, 91, 3), np.tile([1, 0, 0], 30)[:, None]
+    scores = labels.astype(float)
+    scores[0] = -1
+    for wrong, widens in ((1, True), (8, False)):
+        scores[: 3 * wrong : 3] = -1
+        found = InstanceResult(labels, scores[None, None], offsets).intervals(n_resamples=200)
+        limits = metrics.wilson_interval(1 - wrong / 30, 30)
+        plain = metrics.bootstrap_interval(np.arange(30) >= wrong, n_resamples=200)
+        for name in ("auc", "auc_within"):
+            assert found[name] == pytest.approx(
+                (min(limits[0], plain[0]), max(limits[1], plain[1])) if widens else plain
+            )
 
 
 @pytest.mark.parametrize("n_bags", [1, 2, 20])

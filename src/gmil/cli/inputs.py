@@ -51,7 +51,7 @@ class Reader(NamedTuple):
     label: str | None = None
     features: str | None = None
     group: str | None = None
-    instances: str | None = None
+    instance_labels: str | None = None
     stream: bool = False
     dask: str | None = None
 
@@ -93,7 +93,7 @@ class Reader(NamedTuple):
             raise BagValidationError(msg)
         may_stream = self.group is None and not in_memory
         read: Any = datasets.scan if streams or (may_stream and _is_large(path, self.bag)) else datasets.read
-        info = [column for column in (self.group, self.instances) if column is not None]
+        info = [column for column in (self.group, self.instance_labels) if column is not None]
         try:
             with _said_warnings():
                 bags, y = read(data, bag=self.bag, label=self.label, features=self.feature_columns, info=info)
@@ -102,30 +102,30 @@ class Reader(NamedTuple):
                 raise
             bags, y = error.bags, None
         except BagValidationError as error:
-            if error.parameter == "info" and repr(self.instances) in str(error):
+            if error.parameter == "info" and repr(self.instance_labels) in str(error):
                 error.fix = error.fix.replace("info", "instances")
             raise
-        return LabelledBags(path.name, bags, y, groups_of(bags, self.group), self._instance_labels(bags))
+        return LabelledBags(path.name, bags, y, groups_of(bags, self.group), self._labels_of_instances(bags))
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
-        if self.instances is None:
+        if self.instance_labels is None:
             return None
-        if bunch.instance_y is None or self.instances != INSTANCE_LABELS:
-            called = "" if self.instances == INSTANCE_LABELS else f" that are called {self.instances!r}"
+        if bunch.instance_y is None or self.instance_labels != INSTANCE_LABELS:
+            called = "" if self.instance_labels == INSTANCE_LABELS else f" that are called {self.instance_labels!r}"
             msg = f"The data set {name} has no labels of instances{called}. Leave out --instances, or its COLUMN."
             raise BagValidationError(msg)
         return bunch.instance_y
 
-    def _instance_labels(self, bags: Any) -> Any:
+    def _labels_of_instances(self, bags: Any) -> Any:
         """Return the column that --instances names, None without it."""
-        if self.instances is None:
+        if self.instance_labels is None:
             return None
         table = bags.instance_info
-        if table is None or self.instances not in table.column_names:
-            msg = f"--instances {self.instances} names no column about instances, or one of the features."
+        if table is None or self.instance_labels not in table.column_names:
+            msg = f"--instances {self.instance_labels} names no column about instances, or one of the features."
             raise BagValidationError(msg)
-        return table.column(self.instances).to_numpy()
+        return table.column(self.instance_labels).to_numpy()
 
 
 def is_dataset(data: str) -> bool:

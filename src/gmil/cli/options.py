@@ -83,6 +83,7 @@ _group = click.option(
 )
 instances_option = click.option(
     "--instances",
+    "instance_labels",
     is_flag=False,
     flag_value=INSTANCE_LABELS,
     metavar="[COLUMN]",

@@ -7,7 +7,7 @@ a bag stand first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -102,8 +102,9 @@ def pooled_intervals(
     """Return intervals of pooled figures by bootstrap over bags, or over groups of bags.
 
     The figures are means over repeats and over problems. The instances of a bag are drawn together: they are not
-    independent. As with accuracies, the intervals are widened to hold Wilson's where fewer than five bags' worth are
-    wrong, or right; what counts here are the bags (or groups) that hold positive instances.
+    independent. As with accuracies, the intervals are widened to hold Wilson's where fewer than five bags (or groups)
+    tell anything: where fewer than five with positive instances have one that some negative instance outranks, or one
+    that outranks some negative instance.
 
     Parameters
     ----------
@@ -133,20 +134,48 @@ def pooled_intervals(
     )
     figures = np.mean([ranking.areas(np.ones(n_units)) for ranking in rankings], axis=0)
     n_positive = len(np.unique(drawn_with[(labels == 1).any(axis=1)]))
+    n_rare = min(ranking.n_rare() for ranking in rankings)
     return PooledIntervals(
         *(
-            _interval(drawn, float(figure), n_positive, level)
+            metrics.widened(_percentiles(drawn, figure, level), float(figure), n_positive, n_rare, level=level)
             for drawn, figure in zip(resampled.T, figures, strict=True)
         )
     )
 
 
-def _interval(drawn: Floats, figure: float, n_positive: int, level: float) -> Interval:
+def within_interval(
+    aucs: Floats,
+    groups: NDArray[Any] | None = None,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int = 0,
+) -> Interval:
+    """Return the interval of the mean area within bags, by bootstrap over these bags, or over their groups.
+
+    It is widened to hold Wilson's where fewer than five bags (or groups) are not perfect, or fewer than five not all
+    wrong.
+
+    Parameters
+    ----------
+    aucs : array of shape (n_bags,)
+        Of the bags that have both kinds.
+    groups : array of shape (n_bags,), optional
+    level : float
+    n_resamples : int
+    random_state : int
+    """
+    drawn = metrics.bootstrap_interval(aucs, groups, level=level, n_resamples=n_resamples, random_state=random_state)
+    units = np.arange(len(aucs)) if groups is None else groups
+    n_rare = min(len(np.unique(units[aucs < 1])), len(np.unique(units[aucs > 0])))
+    return metrics.widened(drawn, float(aucs.mean()), len(np.unique(units)), n_rare, level=level)
+
+
+def _percentiles(drawn: Floats, figure: float, level: float) -> Interval:
     """Return the percentile interval; resamples without a positive or a negative instance have no figure."""
     drawn = drawn[~np.isnan(drawn)]
-    drawn = drawn if len(drawn) else np.array([figure])
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return metrics.widened((float(low), float(high)), figure, n_positive, level=level)
+    low, high = np.quantile(drawn if len(drawn) else [figure], [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
 
 
 class _Ranking(NamedTuple):
@@ -175,3 +204,11 @@ class _Ranking(NamedTuple):
         won = np.diff(negative, prepend=0.0) @ (positive - gained / 2)  # a tie is half
         precision = positive / np.maximum(seen, 1.0)  # nothing seen: nothing gained
         return float(won / (positive[-1] * negative[-1])), float(gained @ precision / positive[-1])
+
+    def n_rare(self) -> int:
+        """Return how many bags have a positive instance below a negative one, or above one: the smaller number."""
+        run = np.searchsorted(self.last, np.arange(len(self.unit)))  # instances of equal scores share a rank
+        is_positive = self.positive == 1
+        best, worst = run[~is_positive].min(), run[~is_positive].max()
+        outranked, outranking = (is_positive & rule for rule in (run >= best, run <= worst))
+        return min(len(np.unique(self.unit[rows])) for rows in (outranked, outranking))

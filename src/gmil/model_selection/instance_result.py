@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.model_selection import metrics
 from gmil.model_selection.instance_metrics import (
     aucs_within_bags,
     pooled_auc,
     pooled_average_precision,
     pooled_intervals,
+    within_interval,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class InstanceResult:
     def _within_interval(self, aucs: Floats, draw: dict[str, Any]) -> tuple[float, float]:
         known = ~np.isnan(aucs)
         groups = None if self.groups is None else self.groups[known]
-        return metrics.mean_interval(aucs[known], groups, **draw) if known.any() else _NO_INTERVAL
+        return within_interval(aucs[known], groups, **draw) if known.any() else _NO_INTERVAL
 
     def one_vs_rest(self, problem: int) -> InstanceResult:
         """Return the result of one class against all others.

@@ -79,18 +79,22 @@ def mean_interval(
     therefore widened to hold the interval of `wilson_interval`, too.
     """
     drawn = bootstrap_interval(values, groups, level=level, n_resamples=n_resamples, random_state=random_state)
+    mean = float(values.mean())
     n_drawn = len(values) if groups is None else len(np.unique(groups))
-    return widened(drawn, float(values.mean()), n_drawn, level=level)
+    return widened(drawn, mean, n_drawn, n_drawn * min(mean, 1 - mean), level=level)
 
 
-def widened(drawn: tuple[float, float], share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Return the bootstrap interval of a share of ``n`` bags so that it holds the share and never collapses.
+def widened(
+    drawn: tuple[float, float], figure: float, n: int, n_rare: float, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Return a bootstrap interval so that it holds its figure, which is from 0 to 1, and never collapses.
 
-    Where fewer than five bags' worth are wrong, or right, or where all resamples agree, it also holds Wilson's.
+    It also holds Wilson's interval of ``n`` bags (or groups) where all resamples agree, or where fewer than five bags
+    are wrong, or right: ``n_rare`` is how many of the rarer kind there are.
     """
-    limits = [*drawn, share]
-    if n * min(share, 1 - share) < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
-        limits += wilson_interval(share, n, level=level)
+    limits = [*drawn, figure]
+    if n_rare < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
+        limits += wilson_interval(figure, n, level=level)
     return min(limits), max(limits)
 
 
