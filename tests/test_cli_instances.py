@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 import gmil
 from gmil import datasets
+from gmil.checks.controls import CONTROLS
 from gmil.cli.main import main
 
 CV = ("--method", "gmil", "--set", "n_clusters=5", "--folds", 3)
@@ -104,3 +105,54 @@ def test_bad_input_is_one_sentence(run, written, arguments, sentence):
     assert result.exit_code == 2
     assert re.search(sentence, result.stderr)
     assert len(result.stderr.splitlines()) == 1
+
+
+# ------------------------------------------------------------------ compare
+
+
+@pytest.fixture(scope="module")
+def compared(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    info = {"kind": made.instance_y}
+    gmil.write(folder / "bags.npz", gmil.Bags(made.bags.instances, made.bags.offsets, instance_info=info), made.y)
+    given = ["--methods", "gmil,single-instance", "--folds", 3, "--repeats", 2, "--jobs", 1, "-o", folder / "out"]
+    arguments = ["compare", folder / "bags.npz", *given, "--instances", "kind"]
+    first, again = (CliRunner().invoke(main, list(map(str, arguments))) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    assert again.stdout == first.stdout
+    return folder / "out", first.stdout
+
+
+def test_compare_measures_scores_of_instances_from_its_store(compared, made):
+    folder, printed = compared
+    found = json.loads((folder / "compare.json").read_text())
+    figures = {row["method"]: row["cells"]["bags.npz"]["instances"] for row in found["rows"]}
+    for name, estimator in (("gmil", gmil.GMIL()), ("single-instance", gmil.SingleInstance())):
+        expected = gmil.cross_validate(estimator, made.bags, made.y, cv=3, repeats=2, instance_y=made.instance_y)
+        assert figures[name] == json.loads(json.dumps(expected.instances.figures()))
+        assert f"{expected.instances.auc_within():.3f}" in printed
+    assert {name for name, figure in figures.items() if figure is None} == set(CONTROLS)
+    assert found["data"]["instances"] == "kind"
+
+
+def test_the_files_of_a_comparison_carry_the_figures(compared):
+    folder, _ = compared
+    header, *lines = (folder / "compare.csv").read_text().splitlines()
+    assert header.endswith("instance_auc_within,instance_auc_within_low,instance_auc_within_high")
+    assert sum(not line.endswith(",,,") for line in lines) == 2  # the controls score no instances
+    page = (folder / "report.md").read_text(encoding="utf-8")
+    assert "AUC of instances within bags" in page
+    assert "Inside GMIL" in page  # the data could be read again: the labels of instances are no feature
+
+
+def test_several_classes_are_compared_too(run, tmp_path):
+    made = gmil.make_bags(24, n_features=3, separation=4, n_classes=3, random_state=1)
+    path = tmp_path / "bags.npz"
+    gmil.write(path, gmil.Bags(made.bags.instances, made.bags.offsets, instance_info={"k": made.instance_y}), made.y)
+    given = ["--methods", "gmil", "--folds", 3, "--repeats", 1, "--jobs", 1, "-o", tmp_path / "out"]
+    result = run("compare", path, *given, "--instances", "k")
+    assert result.exit_code == 0, result.output
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())
+    [figures] = [row["cells"]["bags.npz"]["instances"] for row in found["rows"] if row["method"] == "gmil"]
+    expected = gmil.cross_validate(gmil.GMIL(), made.bags, made.y, cv=3, instance_y=made.instance_y)
+    assert figures["auc"] == pytest.approx(expected.instances.auc())

@@ -100,6 +100,7 @@ _blocks = (
 data_options = _as_record("reader", Reader, *_columns)
 block_options = _as_record("reader", Reader, *_columns, *_blocks)
 group_options = _as_record("reader", Reader, *_columns, _group)
+instance_options = _as_record("reader", Reader, *_columns, _group, instances_option)
 group_block_options = _as_record("reader", Reader, *_columns, _group, *_blocks)
 instance_block_options = _as_record("reader", Reader, *_columns, _group, instances_option, *_blocks)
 
