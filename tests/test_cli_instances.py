@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from sklearn.utils import Bunch
 
 import gmil
 from gmil import datasets
+from gmil.base import methods
 from gmil.checks.controls import CONTROLS
 from gmil.cli.main import main
+from gmil.paper.where import WHERE
 
 CV = ("--method", "gmil", "--set", "n_clusters=5", "--folds", 3)
 
@@ -133,6 +136,21 @@ def test_compare_measures_scores_of_instances_from_its_store(compared, made):
         assert f"{expected.instances.auc_within():.3f}" in printed
     assert {name for name, figure in figures.items() if figure is None} == set(CONTROLS)
     assert found["data"]["instances"] == "kind"
+
+
+def test_compare_quotes_which_method_is_for_where(compared):
+    _, printed = compared
+    assert f", for where: {WHERE['single-instance']}" in printed
+    assert "weighted-gmil" not in printed  # it was not compared
+
+
+def test_the_sentences_are_those_of_the_docs_and_of_methods():
+    page = (Path(__file__).parents[1] / "docs" / "instances.md").read_text(encoding="utf-8")
+    section = page.partition("## Which method for where")[2]
+    for name, sentence in WHERE.items():
+        assert name in methods()
+        assert f"- `{name}` {sentence}" in section
+    assert section.count("\n- `") == len(WHERE)
 
 
 def test_the_files_of_a_comparison_carry_the_figures(compared):

@@ -26,6 +26,7 @@ from gmil.model_selection.instance_labels import check_instance_labels
 from gmil.model_selection.instance_result import InstanceResult
 from gmil.paper import comparison, run
 from gmil.paper.runs.output import write_csv, write_json
+from gmil.paper.where import notes_on_where
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -121,6 +122,8 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     source = asked["source"] if known else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
     notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
+    if instances is not None:
+        notes += notes_on_where({entry.name: entry.label for entry in spec.methods})
     return comparison.summarize(results, check, data, notes, groups=groups, instances=instances)
 
 
