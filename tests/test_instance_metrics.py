@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from gmil.model_selection import metrics
@@ -71,6 +72,13 @@ def test_figures_by_hand():
     assert np.isnan(pooled_average_precision(np.array([0, -1]), np.zeros(2)))
 
 
+def log_odds_interval(figures, figure, n):
+    """Return the interval as its definition says, by hand."""
+    odds = np.log(figures / (1 - figures))
+    half = stats.t.ppf(0.975, n - 1) * odds.std(ddof=1)
+    return [1 / (1 + (1 / figure - 1) * np.exp(sign * half)) for sign in (1, -1)]
+
+
 def test_intervals_are_those_of_a_plain_bootstrap():
     rng = np.random.default_rng(1)
     offsets = np.arange(0, 401, 4)
@@ -82,9 +90,10 @@ def test_intervals_are_those_of_a_plain_bootstrap():
         rows = (4 * row[:, None] + np.arange(4)).ravel()
         both = [(f(labels[rows], s[rows])) for s in scores for f in (roc_auc_score, average_precision_score)]
         figures.append(np.reshape(both, (2, 2)).mean(axis=0))
-    expected = np.quantile(figures, [0.025, 0.975], axis=0)
-    np.testing.assert_allclose(found.auc, expected[:, 0])
-    np.testing.assert_allclose(found.average_precision, expected[:, 1])
+    n_positive = len(np.unique(np.flatnonzero(labels) // 4))
+    means = [np.mean([f(labels, s) for s in scores]) for f in (roc_auc_score, average_precision_score)]
+    for limits, drawn_figures, mean in zip(found, np.transpose(figures), means, strict=True):
+        np.testing.assert_allclose(limits, log_odds_interval(drawn_figures, mean, n_positive))
     assert pooled_intervals(labels[:, None], scores[..., None], offsets, n_resamples=60) == found
     assert pooled_intervals(labels[:, None], scores[..., None], offsets, n_resamples=60, random_state=1) != found
 
@@ -106,12 +115,11 @@ def test_one_bad_bag_of_many_widens_the_interval():
     for wrong, widens in ((1, True), (8, False)):
         scores[: 3 * wrong : 3] = -1
         found = InstanceResult(labels, scores[None, None], offsets).intervals(n_resamples=200)
-        limits = metrics.wilson_interval(1 - wrong / 30, 30)
-        plain = metrics.bootstrap_interval(np.arange(30) >= wrong, n_resamples=200)
+        means = metrics.resampled_means(np.arange(30) >= wrong, None, 200, 0)
+        limits = [*np.quantile(means, [0.025, 0.975]), *metrics.wilson_interval(1 - wrong / 30, 30)]
+        expected = (min(limits), max(limits)) if widens else log_odds_interval(means, 1 - wrong / 30, 30)
         for name in ("auc", "auc_within"):
-            assert found[name] == pytest.approx(
-                (min(limits[0], plain[0]), max(limits[1], plain[1])) if widens else plain
-            )
+            assert found[name] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_bags", [1, 2, 20])

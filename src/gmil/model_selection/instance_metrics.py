@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import stats
+from scipy.special import expit, logit
 
 from gmil.model_selection import metrics
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
 Interval = tuple[float, float]
+_LEAST = 1e-4
+"""Areas of resamples that are nearer to 0 or 1 have no log-odds to work with."""
 
 
 def pooled_auc(labels: Integers, scores: Floats) -> float:
@@ -102,9 +106,11 @@ def pooled_intervals(
     """Return intervals of pooled figures by bootstrap over bags, or over groups of bags.
 
     The figures are means over repeats and over problems. The instances of a bag are drawn together: they are not
-    independent. As with accuracies, the intervals are widened to hold Wilson's where fewer than five bags (or groups)
-    tell anything: where fewer than five with positive instances have one that some negative instance outranks, or one
-    that outranks some negative instance.
+    independent. The interval is made of the spread of the resamples on the scale of log-odds, with Student's quantiles
+    for the number of bags (or groups) with positive instances: near 1 areas are skewed, and percentiles of resamples
+    hold the true area too seldom. Where fewer than five of these bags have a positive instance that some negative
+    instance outranks, or one that outranks some negative instance, the interval is as that of an accuracy:
+    percentiles, widened to hold Wilson's.
 
     Parameters
     ----------
@@ -137,7 +143,7 @@ def pooled_intervals(
     n_rare = min(ranking.n_rare() for ranking in rankings)
     return PooledIntervals(
         *(
-            metrics.widened(_percentiles(drawn, figure, level), float(figure), n_positive, n_rare, level=level)
+            _interval(drawn, float(figure), n_positive, n_rare, level)
             for drawn, figure in zip(resampled.T, figures, strict=True)
         )
     )
@@ -153,8 +159,8 @@ def within_interval(
 ) -> Interval:
     """Return the interval of the mean area within bags, by bootstrap over these bags, or over their groups.
 
-    It is widened to hold Wilson's where fewer than five bags (or groups) are not perfect, or fewer than five not all
-    wrong.
+    It is made as `pooled_intervals` makes it; percentiles and Wilson's interval are for fewer than five bags (or
+    groups) that are not perfect, or not all wrong.
 
     Parameters
     ----------
@@ -165,17 +171,28 @@ def within_interval(
     n_resamples : int
     random_state : int
     """
-    drawn = metrics.bootstrap_interval(aucs, groups, level=level, n_resamples=n_resamples, random_state=random_state)
+    drawn = metrics.resampled_means(aucs, groups, n_resamples, random_state)
     units = np.arange(len(aucs)) if groups is None else groups
     n_rare = min(len(np.unique(units[aucs < 1])), len(np.unique(units[aucs > 0])))
-    return metrics.widened(drawn, float(aucs.mean()), len(np.unique(units)), n_rare, level=level)
+    return _interval(drawn, float(aucs.mean()), len(np.unique(units)), n_rare, level)
 
 
-def _percentiles(drawn: Floats, figure: float, level: float) -> Interval:
-    """Return the percentile interval; resamples without a positive or a negative instance have no figure."""
-    drawn = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(drawn if len(drawn) else [figure], [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+def _interval(drawn: Floats, figure: float, n: int, n_rare: int, level: float) -> Interval:
+    """Return the interval of an area from its resamples.
+
+    ``n`` is the number of bags (or groups) that count, ``n_rare`` as in `metrics.widened`.
+    """
+    drawn = drawn[~np.isnan(drawn)]  # a resample without a positive or a negative instance has no figure
+    if n_rare >= metrics.FEWEST:
+        half = stats.t.ppf((1 + level) / 2, n - 1) * _log_odds(drawn).std(ddof=1)
+        low, high = expit(_log_odds(figure) + np.array([-half, half]))
+    else:
+        low, high = np.quantile(drawn if len(drawn) else [figure], [(1 - level) / 2, (1 + level) / 2])
+    return metrics.widened((float(low), float(high)), figure, n, n_rare, level=level)
+
+
+def _log_odds(areas: Floats | float) -> Floats:
+    return np.asarray(logit(np.clip(areas, _LEAST, 1 - _LEAST)))
 
 
 class _Ranking(NamedTuple):

@@ -86,7 +86,7 @@ class InstanceResult:
         """Return the intervals of "auc", "average_precision" and "auc_within", (low, high) for every setting.
 
         They are by bootstrap over bags or, where bags belong together, over whole groups, and never collapse; see
-        `gmil.CVResult.accuracy_interval`. Where a figure is NaN, so are its limits.
+        `gmil.model_selection.instance_metrics.pooled_intervals`. Where a figure is NaN, so are its limits.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Booleans, Floats, Integers
 
-_FEWEST = 5
+FEWEST = 5
 """With fewer bags wrong, or right, a bootstrap interval holds the true share too seldom."""
 _NO_WIDTH = 1e-9
 _MOST_DRAWN = 1 << 16
@@ -93,7 +93,7 @@ def widened(
     are wrong, or right: ``n_rare`` is how many of the rarer kind there are.
     """
     limits = [*drawn, figure]
-    if n_rare < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
+    if n_rare < FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
         limits += wilson_interval(figure, n, level=level)
     return min(limits), max(limits)
 
@@ -125,13 +125,18 @@ def bootstrap_interval(
     ``values (n_bags,)`` is how often each bag was right over the repeats: bags are what another sample would
     change, so bags are what is drawn, and where ``groups (n_bags,)`` are given whole groups.
     """
+    means = resampled_means(values, groups, n_resamples, random_state)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def resampled_means(values: Floats, groups: NDArray[Any] | None, n_resamples: int, random_state: int) -> Floats:
+    """Return the mean of ``values (n_bags,)`` in every resample of bags, or of groups of bags."""
     groups = np.arange(len(values)) if groups is None else groups
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     totals = np.bincount(number.ravel(), weights=values)
     blocks = draws(len(totals), n_resamples, random_state)
-    means = np.concatenate([totals[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    return np.concatenate([totals[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
 
 
 def draws(n: int, n_resamples: int, random_state: int) -> Iterator[Integers]:
