@@ -75,14 +75,14 @@ def generated(witness_rate: float, seed: int, n_bags: int = 200) -> Labelled:
 
 
 def slides(n_classes: int, seed: int, n_slides: int = 200, n_features: int = 384) -> Labelled:
-    """Make slides of 50 to 3000 patches: tissues in other shares on every slide, a stain of its own, 5 % tumour.
+    """Make slides of 50 to 3000 patches: tissues in other shares on every slide, a slight stain of its own, 5 % tumour.
 
-    Slides of class 0 have no tumour; every other class has a kind of tumour of its own. With more than two classes
-    healthy patches are of no class, and not of class 0: what is asked is where the tumour is.
+    A kind of tissue, or of tumour, is a normal cloud around a centre of its own. Slides of class 0 have no tumour;
+    every other class has a kind of tumour of its own. With more than two classes healthy patches are of no class, and
+    not of class 0: what is asked is where the tumour is.
     """
     rng = np.random.default_rng(seed)
-    tissues, offset = rng.normal(size=(8, n_features)), rng.normal(size=(n_classes, n_features))
-    tumours = tissues[:n_classes] + 8 * offset / np.linalg.norm(offset, axis=1, keepdims=True)
+    tissues, tumours = rng.normal(size=(8, n_features)), rng.normal(size=(n_classes, n_features))
     y = rng.permutation(np.arange(n_slides) % n_classes)
     sizes = np.exp(rng.uniform(np.log(50), np.log(3000), n_slides)).astype(int)
     parts, kinds = [], []
@@ -92,7 +92,7 @@ def slides(n_classes: int, seed: int, n_slides: int = 200, n_features: int = 384
         if label:
             ill[rng.choice(size, max(1, round(0.05 * size)), replace=False)] = True
             centers[ill] = tumours[label]
-        stain = 0.5 * rng.normal(size=n_features)
+        stain = 0.1 * rng.normal(size=n_features)
         parts.append((centers + stain + rng.normal(size=centers.shape)).astype(np.float32))
         kinds.append(np.where(ill, label, 0 if n_classes == 2 else n_classes))
     return Labelled(gmil.Bags.from_list(parts), y, np.concatenate(kinds))
