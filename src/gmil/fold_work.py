@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
-    from gmil.engine.arrays import Booleans, Floats
+    from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.scale import LazyBags
 
 Receiver = Callable[[int, list[int], "Floats"], None]
@@ -36,6 +36,7 @@ class FoldWork(NamedTuple):
     groups: NDArray[Any] | None = None
     n_jobs: int | None = None  # threads
     progress: Callable[[int, int], None] | None = None
+    instance_labels: Integers | None = None  # (n_instances, n_problems); where given, instances are scored too
 
     @property
     def n_fits(self) -> int:

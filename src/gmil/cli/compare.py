@@ -7,21 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
 from joblib import cpu_count
 
 from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
-    group_options,
+    instance_options,
     methods_option,
     output_option,
     positive_option,
     seed_option,
 )
 from gmil.cli.report import save_all
+from gmil.cli.results import instance_cells, instance_titles
+from gmil.model_selection.instance_labels import check_instance_labels
+from gmil.model_selection.instance_result import InstanceResult
 from gmil.paper import comparison, run
 from gmil.paper.runs.output import write_csv, write_json
+from gmil.paper.where import notes_on_where
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -58,16 +63,17 @@ class Wanted(NamedTuple):
 @all_cores_option
 @positive_option
 @output_option("Where everything goes.", default="gmil-compare", short=True)
-@group_options
+@instance_options
 def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     """Compare methods on DATA, a data set or a file, and write a report.
 
     It begins with checks of the data: bag size alone, repeated instances, shuffled labels. Finished folds are kept in
-    the output folder: a comparison that was stopped goes on.
+    the output folder: a comparison that was stopped goes on. With --instances, methods that score instances are also
+    measured by how well these scores find the instances of the positive class in bags that they never saw.
     """
     labelled = reader.labelled(data, in_memory=True)
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
-    asked |= {"positive": wanted["positive"], "group": reader.group}
+    asked |= {"positive": wanted["positive"], "group": reader.group, "instances": reader.instance_labels}
     summary = _compare(labelled, Wanted.of(wanted), asked, output)
     _print(summary)
     _write(summary, Path(output))
@@ -80,6 +86,10 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     from gmil.datasets.fingerprint import data_fingerprint
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups
+    instances = None
+    if labelled.instance_y is not None:
+        labels = check_instance_labels(labelled.instance_y, bags, y)
+        instances = InstanceResult(labels, np.empty(0), bags.offsets, groups)
     methods, notes = comparison.choose_methods(bags, y, wanted.methods, quick=wanted.quick)
     pos_label = None if wanted.positive is None else label_among(wanted.positive, y)
     spec = comparison.comparison_spec(
@@ -105,14 +115,16 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
             spec,
             output=output,
             jobs=cpu_count() if wanted.jobs is None else wanted.jobs,
-            data={labelled.name: (bags, y, groups)},
+            data={labelled.name: (bags, y, groups, labelled.instance_y)},
             progress=progress,
         )
     known = is_dataset(asked["source"])
     source = asked["source"] if known else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
     notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
-    return comparison.summarize(results, check, data, notes, groups=groups)
+    if instances is not None:
+        notes += notes_on_where({entry.name: entry.label for entry in spec.methods})
+    return comparison.summarize(results, check, data, notes, groups=groups, instances=instances)
 
 
 def _print(summary: dict[str, Any]) -> None:
@@ -130,6 +142,17 @@ def _print(summary: dict[str, Any]) -> None:
     if summary["data"]["group"] is not None:
         title += f"; whole groups ({summary['data']['group']}) left out"
     print_table(["method", "accuracy", "95 % interval", "AUC", "against the best"], rows, title=title)
+    if summary["data"]["instances"] is not None:
+        _print_instances(summary)
+
+
+def _print_instances(summary: dict[str, Any]) -> None:
+    """Print the methods that score instances, the best within bags first."""
+    cells = {row["label"]: next(iter(row["cells"].values()))["instances"] for row in summary["rows"]}
+    known = [(label, found) for label, found in cells.items() if found is not None]
+    known.sort(key=lambda pair: -(pair[1]["auc_within"] or pair[1]["auc"] or 0))
+    rows = [[label, *instance_cells(found)] for label, found in known]
+    print_table(["method", *instance_titles()], rows, title="Instances of held-out bags, by scores of instances")
 
 
 def _write(summary: dict[str, Any], output: Path) -> None:

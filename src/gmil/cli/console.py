@@ -64,7 +64,7 @@ def in_options(error: Any) -> str:
         return str(error)
     if error.fix and error.parameter in _ADVICE:
         return f"{error.args[0]} {_ADVICE[error.parameter]}"
-    parameters = ("bag", "label", "features", "repeats", *_OPTIONS)
+    parameters = ("bag", "label", "features", "repeats", "instances", *_OPTIONS)
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
     return str(error.told({**options, "in_memory": "leave out --stream"}))
 

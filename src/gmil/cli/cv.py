@@ -10,7 +10,8 @@ import click
 
 from gmil.cli.console import Progress, StreamProgress, print_table, say
 from gmil.cli.inputs import cluster, for_method
-from gmil.cli.options import group_block_options, jobs_option, json_option, method_options, seed_option
+from gmil.cli.options import instance_block_options, jobs_option, json_option, method_options, seed_option
+from gmil.cli.results import instance_cells, instance_titles
 from gmil.model_selection.crossval import cross_validate
 from gmil.paper import published_accuracy
 from gmil.scale import LazyBags
@@ -38,13 +39,15 @@ class Protocol(NamedTuple):
 @click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds.")
 @seed_option("folds and method")
 @jobs_option("Processes over folds.")
-@group_block_options
+@instance_block_options
 @json_option
 def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **protocol: Any) -> None:
     """Cross-validate a method on DATA: names of data sets, files or folders.
 
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only. With --group
-    whole groups are left out, of folds and of what a method chooses inside its training folds.
+    whole groups are left out, of folds and of what a method chooses inside its training folds. With --instances the
+    scores of instances, by models that never saw their bags, are measured too: how well they find instances of the
+    positive class over all bags (AUC, average precision) and within bags that hold both kinds.
     """
     with cluster(reader.dask) as client:
         rows = [_row(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
@@ -70,6 +73,7 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
             cv=protocol.folds,
             repeats=protocol.repeats,
             groups=data.groups,
+            instance_y=data.instance_y,
             random_state=protocol.seed,
             n_processes=protocol.jobs,
             progress=None if lazy else progress,
@@ -86,6 +90,7 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
         "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),
         **measures(result),
+        "instances": None if result.instances is None else result.instances.figures(),
         "fit_seconds": float(result.fit_seconds.sum()),
         "predict_seconds": float(result.predict_seconds.sum()),
         "seconds": seconds,
@@ -132,6 +137,16 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     whole = "" if first["groups"] is None else " of whole groups"
     title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
     print_table(columns, cells, title=title)
+    _print_instances([row for row in rows if row["instances"] is not None])
+
+
+def _print_instances(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    columns = ["data set", "method", *instance_titles()]
+    cells = [[row["dataset"], row["method"], *instance_cells(row["instances"])] for row in rows]
+    of = [f"{row['dataset']} {row['instances']['n_positive']} of {row['instances']['n_known']}" for row in rows]
+    print_table(columns, cells, title=f"Instances of held-out bags, positive of those with a label: {', '.join(of)}")
 
 
 def _published(row: dict[str, Any]) -> str:

@@ -27,18 +27,21 @@ if TYPE_CHECKING:
 
 
 DEFAULT_METHOD = "weighted-gmil"
+INSTANCE_LABELS = "y_instance"
+"""What files call the labels of instances."""
 LARGE = 1 << 30
 """Bytes in memory above which a Parquet file is read in blocks."""
 _SMALLEST_LARGE_FILE = 1 << 23
 
 
 class LabelledBags(NamedTuple):
-    """Bags, their labels and groups (None where the data has none) and the name to show."""
+    """Bags, their labels, groups and labels of instances (None where there are none) and the name to show."""
 
     name: str
     bags: Any  # Bags, or LazyBags
     y: Any
     groups: Any = None
+    instance_y: Any = None
 
 
 class Reader(NamedTuple):
@@ -48,6 +51,7 @@ class Reader(NamedTuple):
     label: str | None = None
     features: str | None = None
     group: str | None = None
+    instance_labels: str | None = None
     stream: bool = False
     dask: str | None = None
 
@@ -81,14 +85,15 @@ class Reader(NamedTuple):
         path = Path(data)
         if is_dataset(data):
             bunch = datasets.load(data)
-            return LabelledBags(data, bunch.bags, bunch.y, groups_of(bunch.bags, self.group))
+            groups = groups_of(bunch.bags, self.group)
+            return LabelledBags(data, bunch.bags, bunch.y, groups, self._labels_of_set(bunch, data))
         if not path.exists():
             names = ", ".join(datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
             raise BagValidationError(msg)
         may_stream = self.group is None and not in_memory
         read: Any = datasets.scan if streams or (may_stream and _is_large(path, self.bag)) else datasets.read
-        info = () if self.group is None else (self.group,)
+        info = [column for column in (self.group, self.instance_labels) if column is not None]
         try:
             with _said_warnings():
                 bags, y = read(data, bag=self.bag, label=self.label, features=self.feature_columns, info=info)
@@ -96,7 +101,31 @@ class Reader(NamedTuple):
             if needs_labels:
                 raise
             bags, y = error.bags, None
-        return LabelledBags(path.name, bags, y, groups_of(bags, self.group))
+        except BagValidationError as error:
+            if error.parameter == "info" and repr(self.instance_labels) in str(error):
+                error.fix = error.fix.replace("info", "instances")
+            raise
+        return LabelledBags(path.name, bags, y, groups_of(bags, self.group), self._labels_of_instances(bags))
+
+    def _labels_of_set(self, bunch: Any, name: str) -> Any:
+        """Return the labels of instances of a data set by name, where they are asked for."""
+        if self.instance_labels is None:
+            return None
+        if bunch.instance_y is None or self.instance_labels != INSTANCE_LABELS:
+            called = "" if self.instance_labels == INSTANCE_LABELS else f" that are called {self.instance_labels!r}"
+            msg = f"The data set {name} has no labels of instances{called}. Leave out --instances, or its COLUMN."
+            raise BagValidationError(msg)
+        return bunch.instance_y
+
+    def _labels_of_instances(self, bags: Any) -> Any:
+        """Return the column that --instances names, None without it."""
+        if self.instance_labels is None:
+            return None
+        table = bags.instance_info
+        if table is None or self.instance_labels not in table.column_names:
+            msg = f"--instances {self.instance_labels} names no column about instances, or one of the features."
+            raise BagValidationError(msg)
+        return table.column(self.instance_labels).to_numpy()
 
 
 def is_dataset(data: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gmil.cli.inputs import DEFAULT_METHOD, Method, Reader
+from gmil.cli.inputs import DEFAULT_METHOD, INSTANCE_LABELS, Method, Reader
 from gmil.errors import SpecificationError
 
 Command = Callable[..., None]
@@ -81,6 +81,14 @@ _group = click.option(
     metavar="COLUMN",
     help="Column with the group of the bag (patient, site), kept together.",
 )
+instances_option = click.option(
+    "--instances",
+    "instance_labels",
+    is_flag=False,
+    flag_value=INSTANCE_LABELS,
+    metavar="[COLUMN]",
+    help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; it is no feature. Behind DATA.",
+)
 _blocks = (
     click.option(
         "--stream",
@@ -92,7 +100,9 @@ _blocks = (
 data_options = _as_record("reader", Reader, *_columns)
 block_options = _as_record("reader", Reader, *_columns, *_blocks)
 group_options = _as_record("reader", Reader, *_columns, _group)
+instance_options = _as_record("reader", Reader, *_columns, _group, instances_option)
 group_block_options = _as_record("reader", Reader, *_columns, _group, *_blocks)
+instance_block_options = _as_record("reader", Reader, *_columns, _group, instances_option, *_blocks)
 
 setting_option = click.option(
     "--set",

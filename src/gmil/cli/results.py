@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+INSTANCE_FIGURES = {"auc": "AUC", "average_precision": "average precision", "auc_within": "AUC within bags"}
+"""How well scores find instances: the names of the figures, and their titles in tables."""
+
 
 def write_results(
     stem: Path, summary: dict[str, Any], rows: list[dict[str, Any]], draw: Callable[..., Any], note: str = ""
@@ -44,3 +47,18 @@ def percent(share: float | None) -> str:
 def number(value: float | None, form: str) -> str:
     """Return a number in a format, or a dash where there is none."""
     return "-" if value is None or value != value else format(value, form)
+
+
+def instance_titles() -> list[str]:
+    """Return the titles of the figures about instances, each with that of its interval."""
+    return [title for figure in INSTANCE_FIGURES.values() for title in (figure, "95 % interval")]
+
+
+def instance_cells(found: dict[str, Any] | None) -> list[str]:
+    """Return the figures about instances, each with its interval, as cells of a table; dashes where there are none."""
+    cells = []
+    for name in INSTANCE_FIGURES:
+        limits = (found or {}).get(f"{name}_interval")
+        shown = "-" if limits is None else " - ".join(number(limit, ".3f") for limit in limits)
+        cells += [number((found or {}).get(name), ".3f"), shown]
+    return cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -27,6 +27,7 @@ from gmil.model_selection.folds import (
     strata,
     training_folds_are_complete,
 )
+from gmil.model_selection.instance_labels import check_instance_labels, refuse_without_scores
 from gmil.model_selection.result import CVResult
 from gmil.scale import LazyBags
 from gmil.validation import (
@@ -54,6 +55,7 @@ def cross_validate(
     cv: Any = 10,
     repeats: int = 1,
     groups: Any = None,
+    instance_y: Any = None,
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None,
     random_state: int | None = 0,
     n_jobs: int | None = None,
@@ -79,6 +81,14 @@ def cross_validate(
     groups : array of shape (n_bags,), optional
         Bags of one group (a patient, a site) stay in one fold. An estimator whose ``fit`` takes groups is given those
         of its training bags, and so keeps them together where it chooses something.
+    instance_y : array of shape (n_instances,), optional
+        A label for every instance, in the order of the bags: 1 or True where it is of the positive class, 0 or False
+        where not; -1 or NaN where nobody knows. With more than two classes, the class of the instance; a label that is
+        no class of bags (background) is against all of them. With an indicator matrix, one of the same kind,
+        (n_instances, n_labels). Labels of instances are never learnt from: ``result.instances`` tells how well the
+        scores that models give to instances of bags that they never saw find them. Every fold then has a model of its
+        own, which must have ``score_instances``. `LazyBags` are read once more for the scores of every fold, which are
+        in memory, one number per instance and class.
     param_grid : dict or list of dicts, optional
         Parameters and their values; every combination is a setting, on the same folds and seeds.
     random_state : int or None, default=0
@@ -105,6 +115,13 @@ def cross_validate(
     (1, 1, 92)
     >>> 0.5 < result.accuracy() < 1
     True
+
+    >>> made = gmil.make_bags(40, n_features=3, random_state=0)
+    >>> found = gmil.cross_validate(gmil.GMIL(5), made.bags, made.y, cv=4, instance_y=made.instance_y)
+    >>> found.instance_scores.shape == (1, 1, made.bags.n_instances)
+    True
+    >>> 0.5 < found.instances.auc() <= 1
+    True
     """
     random_state = _check_numbers(repeats, random_state)
     cv = reusable_splits(cv)
@@ -119,11 +136,16 @@ def cross_validate(
     if y.ndim == 1 and not missing_entries(y).any():  # estimators tell which label is missing
         refuse_fractions(y)
     groups = None if groups is None else np.asarray(groups)
+    instance_labels = None
+    if instance_y is not None:
+        refuse_without_scores(estimator)
+        instance_labels = check_instance_labels(instance_y, bags, y)
     folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     estimator = _with_positive_class(estimator, settings, y)
     threads = n_processes if n_jobs is None else n_jobs
-    work = FoldWork(settings, bags, y, _every_fold(folds, random_state), groups, threads, progress)
+    fits = _every_fold(folds, random_state)
+    work = FoldWork(settings, bags, y, fits, groups, threads, progress, instance_labels)
     together = _folds_together(estimator, work, folds)
     if together is None:
         work = work._replace(n_jobs=n_jobs)
@@ -142,7 +164,9 @@ def _every_fold(folds: Integers, random_state: int) -> list[Fold]:
 def _folds_together(estimator: Any, work: FoldWork, folds: Integers) -> Worker | None:
     """Return what decides about all folds together, where the class of the estimator itself can do that."""
     can = vars(type(estimator)).get("_folds_together")
-    return can(estimator, work) if can is not None and training_folds_are_complete(work.y, folds) else None
+    if can is None or work.instance_labels is not None or not training_folds_are_complete(work.y, folds):
+        return None
+    return cast("Worker | None", can(estimator, work))
 
 
 def _check_numbers(repeats: Any, random_state: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,9 @@ from joblib import Parallel, delayed
 
 from gmil.base import BagClassifier
 from gmil.engine import n_threads, one_blas_thread
+from gmil.errors import BagValidationError
 from gmil.model_selection.folds import estimator_seed, fit_with_groups, is_indicator, last_step, with_seed
+from gmil.model_selection.instance_result import InstanceResult
 from gmil.model_selection.result import CVResult
 from gmil.safety.processes import bound
 from gmil.scale import LazyBags
@@ -35,6 +38,7 @@ class _FoldResult(NamedTuple):
     fit_seconds: float
     predict_seconds: float
     positive_label: Any
+    instance_scores: Floats | None = None  # (n_instances of its bags, n_problems)
 
 
 def fold_by_fold(
@@ -63,14 +67,25 @@ def fold_by_fold(
         for s, r, f in places
     )
     positive_labels: list[Any] = [None] * len(settings)
+    instances = None if work.instance_labels is None else _no_scores(work, shape)
     results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_processes)
     for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
         test = folds[r] == f
         predictions[s, r, test], decisions[s, r, test] = result.predictions, result.decisions
         seconds[:, s, r, f] = result.fit_seconds, result.predict_seconds
         positive_labels[s] = result.positive_label if decisions.ndim == 3 else None
+        if instances is not None:
+            instances.scores[s, r, np.repeat(test, bags.sizes)] = result.instance_scores
         work.report(done)
-    return CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
+    found = CVResult(y, predictions, decisions, folds, seconds[0], seconds[1], settings, positive_labels[0])
+    return replace(found, instances=instances)
+
+
+def _no_scores(work: FoldWork, shape: tuple[int, ...]) -> InstanceResult:
+    """Return what has room for scores of instances under every setting, in every repeat."""
+    labels: Any = work.instance_labels
+    room = np.full((*shape[:2], *labels.shape), np.nan)
+    return InstanceResult(labels, room, np.asarray(work.bags.offsets), work.groups)
 
 
 def _with_threads(estimator: Any, n_jobs: int | None) -> dict[str, int]:
@@ -115,7 +130,9 @@ def _run_fold(
     fitted = time.perf_counter()
     predictions, decisions = _judge(model, held_out, classes)
     end = time.perf_counter()
-    return _FoldResult(predictions, decisions, fitted - start, end - fitted, positive_class(model))
+    seconds, positive = (fitted - start, end - fitted), positive_class(model)
+    scores = None if work.instance_labels is None else _score_instances(model, held_out, classes, predictions.ndim == 2)
+    return _FoldResult(predictions, decisions, *seconds, positive, scores)
 
 
 def positive_class(model: Any) -> Any:
@@ -142,10 +159,22 @@ def _judge(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[ND
     return predictions, _of_classes(decisions, model, len(bags), classes)
 
 
-def _of_classes(decisions: Floats, model: Any, n_bags: int, classes: NDArray[Any]) -> Floats:
-    if len(classes) == 2 or decisions.shape == (n_bags, len(classes)):
+def _score_instances(model: Any, bags: Bags | LazyBags, classes: NDArray[Any], several: bool) -> Floats:
+    """Return scores of the positive class of two, (n_instances, 1), or of every class, (n_instances, n_classes)."""
+    scores = np.asarray(getattr(model, "best_estimator_", model).score_instances(bags))
+    n_known = len(classes) if several else len(model.classes_)
+    wanted = (bags.n_instances,) if n_known == 2 and not several else (bags.n_instances, n_known)
+    if scores.shape != wanted:
+        msg = f"score_instances of {type(model).__name__} must return scores of shape {wanted}, got {scores.shape}."
+        raise BagValidationError(msg)
+    one_problem = len(classes) == 2 and not several
+    return scores[:, None] if one_problem else _of_classes(scores, model, bags.n_instances, classes)
+
+
+def _of_classes(decisions: Floats, model: Any, n_rows: int, classes: NDArray[Any]) -> Floats:
+    if len(classes) == 2 or decisions.shape == (n_rows, len(classes)):
         return np.asarray(decisions)
-    full = np.full((n_bags, len(classes)), np.nan)
+    full = np.full((n_rows, len(classes)), np.nan)
     if decisions.ndim == 1:
         decisions = np.column_stack([-decisions, decisions])
     full[:, np.searchsorted(classes, model.classes_)] = decisions

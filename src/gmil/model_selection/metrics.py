@@ -10,11 +10,13 @@ from scipy.stats import rankdata
 from sklearn.metrics import average_precision_score
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Integers
 
-_FEWEST = 5
+FEWEST = 5
 """With fewer bags wrong, or right, a bootstrap interval holds the true share too seldom."""
 _NO_WIDTH = 1e-9
 _MOST_DRAWN = 1 << 16
@@ -79,9 +81,20 @@ def mean_interval(
     drawn = bootstrap_interval(values, groups, level=level, n_resamples=n_resamples, random_state=random_state)
     mean = float(values.mean())
     n_drawn = len(values) if groups is None else len(np.unique(groups))
-    limits = [*drawn, mean]
-    if n_drawn * min(mean, 1 - mean) < _FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
-        limits += wilson_interval(mean, n_drawn, level=level)
+    return widened(drawn, mean, n_drawn, n_drawn * min(mean, 1 - mean), level=level)
+
+
+def widened(
+    drawn: tuple[float, float], figure: float, n: int, n_rare: float, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Return a bootstrap interval so that it holds its figure, which is from 0 to 1, and never collapses.
+
+    It also holds Wilson's interval of ``n`` bags (or groups) where all resamples agree, or where fewer than five bags
+    are wrong, or right: ``n_rare`` is how many of the rarer kind there are.
+    """
+    limits = [*drawn, figure]
+    if n_rare < FEWEST or drawn[1] - drawn[0] < _NO_WIDTH:
+        limits += wilson_interval(figure, n, level=level)
     return min(limits), max(limits)
 
 
@@ -112,15 +125,23 @@ def bootstrap_interval(
     ``values (n_bags,)`` is how often each bag was right over the repeats: bags are what another sample would
     change, so bags are what is drawn, and where ``groups (n_bags,)`` are given whole groups.
     """
+    means = resampled_means(values, groups, n_resamples, random_state)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def resampled_means(values: Floats, groups: NDArray[Any] | None, n_resamples: int, random_state: int) -> Floats:
+    """Return the mean of ``values (n_bags,)`` in every resample of bags, or of groups of bags."""
     groups = np.arange(len(values)) if groups is None else groups
     _, number, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     totals = np.bincount(number.ravel(), weights=values)
+    blocks = draws(len(totals), n_resamples, random_state)
+    return np.concatenate([totals[rows].sum(axis=1) / sizes[rows].sum(axis=1) for rows in blocks])
+
+
+def draws(n: int, n_resamples: int, random_state: int) -> Iterator[Integers]:
+    """Yield what a bootstrap draws from ``n`` bags or groups, some resamples at a time: (n_some_resamples, n)."""
     generator = np.random.default_rng(random_state)
-    means = np.empty(n_resamples)
-    at_once = max(1, _MOST_DRAWN // len(totals))
+    at_once = max(1, _MOST_DRAWN // n)
     for start in range(0, n_resamples, at_once):
-        block = means[start : start + at_once]
-        rows = generator.integers(0, len(totals), size=(len(block), len(totals)))
-        block[:] = totals[rows].sum(axis=1) / sizes[rows].sum(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+        yield generator.integers(0, n, size=(min(at_once, n_resamples - start), n))

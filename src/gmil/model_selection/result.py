@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Floats, Integers
+    from gmil.model_selection.instance_result import InstanceResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,9 @@ class CVResult:
         Which bags belong together.
     random_state : int or None
         The seed of folds and estimators; the one that was drawn where none was given.
+    instances : InstanceResult or None
+        Scores of instances by the model of the fold that tested their bag, and measures of them, where labels of
+        instances were given: ``instances.auc()``, ``average_precision()``, ``auc_within()``, ``intervals()``.
     """
 
     y: NDArray[Any]
@@ -58,14 +62,14 @@ class CVResult:
     positive_label: Any = None
     groups: NDArray[Any] | None = None
     random_state: int | None = None
+    instances: InstanceResult | None = None
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, and arrays can change
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CVResult):
             return NotImplemented
-        names = (f.name for f in fields(self) if f.name not in ("fit_seconds", "predict_seconds"))
-        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+        return _same_fields(self, other, but=("fit_seconds", "predict_seconds"))
 
     def __repr__(self) -> str:
         """Return a line with what was asked and the accuracy: the arrays would fill pages."""
@@ -78,6 +82,13 @@ class CVResult:
     def n_folds(self) -> int:
         """The number of folds."""
         return int(self.fit_seconds.shape[-1])
+
+    @property
+    def instance_scores(self) -> Floats | None:
+        """Held-out scores of instances, (n_settings, n_repeats, n_instances) or (..., n_classes), or None."""
+        if self.instances is None:
+            return None
+        return self.instances.scores[..., 0] if self.decisions.ndim == 3 else self.instances.scores
 
     @property
     def correct(self) -> NDArray[Any]:
@@ -106,7 +117,20 @@ class CVResult:
             y, predictions = self.y[:, column] > 0, self.predictions[..., column] > 0
         else:
             y, predictions = self.y == label, self.predictions == label
-        return replace(self, y=y, predictions=predictions, decisions=decisions, positive_label=True)
+        return replace(
+            self,
+            y=y,
+            predictions=predictions,
+            decisions=decisions,
+            positive_label=True,
+            instances=self._instances_of(column, label),
+        )
+
+    def _instances_of(self, column: int, label: Any) -> InstanceResult | None:
+        """Return what was found about instances of one class."""
+        if self.instances is None or self.decisions.ndim == 4:
+            return None if self.instances is None else self.instances.one_vs_rest(column)
+        return self.instances if label == self.positive_label else self.instances.negated()
 
     def _sign_of(self, label: Any) -> float:
         """Return what makes decisions about the second of two classes decisions about ``label``: 1, or -1."""
@@ -238,7 +262,12 @@ def _same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    return _same_fields(one, other) if is_dataclass(one) and is_dataclass(other) else bool(one == other)
+
+
+def _same_fields(one: Any, other: Any, but: tuple[str, ...] = ()) -> bool:
+    names = (f.name for f in fields(one) if f.name not in but)
+    return all(_same(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def _plain(values: Floats) -> Any:

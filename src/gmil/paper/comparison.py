@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.checks import DataCheck
+    from gmil.model_selection.instance_result import InstanceResult
     from gmil.paper.runs.results import Results
 
 NAME = "compare"
@@ -110,7 +111,13 @@ def comparison_spec(
 
 
 def summarize(
-    results: Results, check: DataCheck | None, data: dict[str, Any], notes: Sequence[str], *, groups: Any = None
+    results: Results,
+    check: DataCheck | None,
+    data: dict[str, Any],
+    notes: Sequence[str],
+    *,
+    groups: Any = None,
+    instances: InstanceResult | None = None,
 ) -> dict[str, Any]:
     """Return the comparison: a row per method, the best first, with its difference to the best; JSON can say all of it.
 
@@ -124,11 +131,16 @@ def summarize(
     notes : sequence of str
     groups : array of shape (n_bags,), optional
         Intervals are by bootstrap over these, where bags belong together.
+    instances : InstanceResult, optional
+        Labels of instances, still without scores; every method that scores instances is then measured on them.
     """
     dataset = results.datasets[0]
     labels = {entry.name: entry.label for entry in results.spec.methods}
     labels |= {name: label for name, (label, _) in CONTROLS.items()}
     rows = [_row(results, dataset, name, label, groups) for name, label in labels.items()]
+    if instances is not None:
+        for row in rows:
+            row["cells"][dataset]["instances"] = _figures(results, dataset, row["method"], instances)
     rows.sort(key=lambda row: -(row["cells"][dataset]["accuracy"] or -1))
     best = next((row["method"] for row in rows if row["column"] != "control"), None)
     against_best = {} if best is None else _against_best(results, dataset, list(labels), best)
@@ -152,6 +164,12 @@ def _row(results: Results, dataset: str, method: str, label: str, groups: Any) -
     column, title = ("control", "control") if method in CONTROLS else ("paper", "default setting")
     names = {"method": method, "label": label, "column": column, "title": title}
     return {**names, "cells": {dataset: cell}, "mean": cell["accuracy"]}
+
+
+def _figures(results: Results, dataset: str, method: str, instances: InstanceResult) -> dict[str, Any] | None:
+    """Return how well the scores of a method find instances; None where it has none."""
+    scores = results.instance_scores(dataset, method, "paper", np.diff(instances.offsets))
+    return None if scores is None else replace(instances, scores=scores[None]).figures()
 
 
 def _against_best(results: Results, dataset: str, methods: Sequence[str], best: str) -> dict[str, Any]:
@@ -184,5 +202,17 @@ def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
         measures = flat(cell, "accuracy", "spread", "repeats", "auc", "balanced_accuracy")
         against = cell["against_best"] or {}
         compared = {f"{name}_to_best": against.get(name) for name in ("difference", "p_value", "p_holm", "verdict")}
-        lines.append({**names, **measures, **compared})
+        lines.append({**names, **measures, **compared, **_flat_instances(cell)})
     return lines
+
+
+def _flat_instances(cell: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures about instances for a line of CSV; nothing where the comparison has none."""
+    if "instances" not in cell:
+        return {}
+    found = cell["instances"] or {}
+    line: dict[str, Any] = {}
+    for name in ("auc", "average_precision", "auc_within"):
+        low, high = found.get(f"{name}_interval") or (None, None)
+        line |= {f"instance_{name}": found.get(name), f"instance_{name}_low": low, f"instance_{name}_high": high}
+    return line

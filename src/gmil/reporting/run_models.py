@@ -77,7 +77,7 @@ def _read_again(data: dict[str, Any]) -> tuple[Bags, Any, Any]:
     if data["is_dataset"]:
         bags, y = datasets.load(source, download_if_missing=False, return_X_y=True)
     else:
-        info = () if group is None else (group,)
+        info = [column for column in (group, data.get("instances")) if column is not None]
         bags, y = datasets.read(source, bag=data["bag"], label=data["label"], features=data["features"], info=info)
     groups = groups_of(bags, group)
     if data_fingerprint(bags, y, groups) != data["fingerprint"]:

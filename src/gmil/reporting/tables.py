@@ -113,6 +113,11 @@ def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
     (dataset,) = found["datasets"]
     rows = [[Cell(row["label"], row["title"]), *_measures(row, dataset, ledger)] for row in found["rows"]]
     header = ["method", "accuracy, %", "95 % interval", "AUC", "balanced accuracy, %", "to the best", "", "time"]
+    cells = [row["cells"][dataset] for row in found["rows"]]
+    of_instances = any(cell.get("instances") for cell in cells)
+    if of_instances:
+        header += _INSTANCE_FIGURES.values()
+        rows = [[*row, *_instance_cells(cell, row[1].source)] for row, cell in zip(rows, cells, strict=True)]
     units = found.get("resampled", "bags")
     text = (
         f"Confidence intervals: bootstrap over {units}, or Wilson where fewer than five {units} are wrong or right. "
@@ -120,7 +125,32 @@ def comparison_table(found: dict[str, Any], ledger: Ledger) -> Table:
         "Worse: the whole interval of the difference is more than one point below. Undecided: it may be more or less. "
         "The best method was selected on these same bags, so its accuracy is slightly optimistic."
     )
+    if of_instances:
+        text += (
+            " Figures of instances: how well the scores of a method find the instances of the positive class in bags "
+            f"that it never saw, over all bags and within those that hold both kinds; bootstrap over {units}."
+        )
     return Table(found["experiment"], _title(found), header, rows, text)
+
+
+_INSTANCE_FIGURES = {
+    "auc": "AUC of instances",
+    "average_precision": "average precision of instances",
+    "auc_within": "AUC of instances within bags",
+}
+
+
+def _instance_cells(cell: dict[str, Any], source: str | None) -> list[Cell]:
+    """Return the figures about instances with their intervals."""
+    found = cell.get("instances") or {}
+    return [
+        NOTHING
+        if found.get(name) is None
+        else Cell(
+            f"{found[name]:.3f}", " to ".join(f"{limit:.3f}" for limit in found[f"{name}_interval"]), source=source
+        )
+        for name in _INSTANCE_FIGURES
+    ]
 
 
 def _measures(row: dict[str, Any], dataset: str, ledger: Ledger) -> list[Cell]:

@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Bags, their labels and a name; where bags belong together, the group of each."""
+    """Bags, their labels and a name; where bags belong together, the group of each; labels of instances if known."""
 
     name: str
     bags: Bags
     y: Any
     groups: Any = None
+    instance_y: Any = None
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of instances, offsets, labels and groups."""
+        """A hash of instances, offsets, labels and groups; labels of instances change nothing that is learnt."""
         return data_fingerprint(self.bags, self.y, self.groups)
 
 
@@ -88,8 +89,8 @@ def load_datasets(
 
 def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Dataset:
     if name in given:
-        bags, y, *groups = given[name]
-        return Dataset(name, bags, np.asarray(y), *groups)
+        bags, y, *further = given[name]
+        return Dataset(name, bags, np.asarray(y), *further)
     if name in spec.generated:
         bags, y = datasets.make_bags(**spec.generated[name], return_X_y=True)
         return Dataset(name, bags, y)

@@ -41,6 +41,7 @@ def execute(job: Job, dataset: Dataset) -> pa.Table:
             rows = [{"status": "failed", "reason": one_line(error)}] * (job.repeats * job.folds)
         else:
             rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
+            rows = [row | _instance_scores(result, *place) for row, place in zip(rows, _places(job), strict=True)]
     shared = {**_shared(job), "warnings": json.dumps(sorted({one_line(w.message) for w in caught}))}
     numbers = [{"repeat": job.repeat + r, "seed": job.seed + r, "fold": fold} for r, fold in _places(job)]
     return table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
@@ -76,6 +77,7 @@ def _cross_validate(job: Job, dataset: Dataset, choices: Choices) -> CVResult:
         cv=job.folds,
         repeats=job.repeats,
         groups=dataset.groups,
+        instance_y=dataset.instance_y if job.scores_instances else None,
         random_state=job.seed,
         n_jobs=1,
     )
@@ -111,6 +113,14 @@ def _fold_row(job: Job, result: CVResult, repeat: int, fold: int, choices: Choic
         "tune_seconds": None if params is None else tune_seconds,
         "chosen": None if params is None else canonical_json(params),
     }
+
+
+def _instance_scores(result: CVResult, repeat: int, fold: int) -> dict[str, Any]:
+    """Return the scores of the instances that a fold tests, bag after bag; of several classes all of each instance."""
+    if result.instances is None:
+        return {}
+    tested = np.repeat(result.folds[repeat] == fold, np.diff(result.instances.offsets))
+    return {"instance_scores": result.instances.scores[0, repeat, tested].ravel()}
 
 
 def _texts(labels: Any) -> list[str]:

@@ -50,6 +50,8 @@ class Job:
         Fingerprints of the bags with their labels and of the source.
     estimator : estimator
         What is fitted.
+    scores_instances : bool
+        Whether held-out scores of instances are kept, too.
     """
 
     spec: str
@@ -67,6 +69,7 @@ class Job:
     data: str
     code: str
     estimator: BaseEstimator = field(repr=False)
+    scores_instances: bool = False
 
     @cached_property
     def hash(self) -> str:
@@ -140,7 +143,7 @@ def _last_part(name: str) -> str:
 
 def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[Job]:
     """Return all jobs of an experiment on the data sets that are present, in the order of its tables."""
-    return [job for d in data.values() for case in cases_of(spec, d.name) for job in _jobs(spec, case, d.fingerprint)]
+    return [job for d in data.values() for case in cases_of(spec, d.name) for job in _jobs(spec, case, d)]
 
 
 def cases_of(spec: Spec, dataset: str) -> Iterator[Case]:
@@ -180,8 +183,8 @@ def sweep_label(sweep: ParameterSweep, value: Any) -> str:
     return f"{sweep.parameter}={value}"
 
 
-def _jobs(spec: Spec, case: Case, data: str) -> Iterator[Job]:
-    """Yield the jobs of a case; ``data`` is the fingerprint of its data set."""
+def _jobs(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
+    """Yield the jobs of a case; instances are scored where they have labels and the method has scores."""
     tuned, names = case.settings is not None, ("dataset", "method", "column", "label", "estimator", "settings")
     shared = {
         **{name: getattr(case, name) for name in names},
@@ -189,7 +192,8 @@ def _jobs(spec: Spec, case: Case, data: str) -> Iterator[Job]:
         "params": canonical(measured_params(case.estimator)),
         "inner_folds": spec.protocol.inner_folds if tuned else None,
         "folds": spec.protocol.folds,
-        "data": data,
+        "data": data.fingerprint,
+        "scores_instances": data.instance_y is not None and hasattr(case.estimator, "score_instances"),
         "code": code_fingerprint(type(case.estimator), tuned=tuned),
     }
     for repeat, repeats in blocks_of_repeats(case.repeats):

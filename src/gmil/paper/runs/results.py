@@ -14,7 +14,7 @@ from gmil.model_selection.result import CVResult
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
     from gmil.paper.runs.specification import Spec
 
 
@@ -32,8 +32,9 @@ class Results:
     table : pyarrow.Table
         One row per fold: job, spec, dataset, method, label, column, params (JSON), folds, repeat, fold, seed,
         status ("ok" or "failed"), reason, bags (positions in the test fold), labels, predictions, decisions
-        (flattened), classes, positive_label, accuracy, fit_seconds, predict_seconds, tune_seconds, chosen
-        (JSON), warnings (JSON), versions (JSON), machine (JSON), finished_at.
+        (flattened), instance_scores (flattened; nothing where none were asked for), classes, positive_label, accuracy,
+        fit_seconds, predict_seconds, tune_seconds, chosen (JSON), warnings (JSON), versions (JSON), machine (JSON),
+        finished_at.
     notes : tuple of str
         What a reader must know: missing data, damaged files, methods that are not there.
     datasets : tuple of str
@@ -135,6 +136,23 @@ class Results:
             **{name: getattr(found, name)() for name in also},
             "jobs": jobs,
         }
+
+    def instance_scores(self, dataset: str, method: str, column: str, sizes: Integers) -> Floats | None:
+        """Return held-out scores, (n_repeats, n_instances, n_problems), None where the cell has none.
+
+        ``sizes (n_bags,)`` are the numbers of instances of the bags.
+        """
+        found = self.cell(dataset, method, column)
+        if not found.num_rows or found["instance_scores"].null_count:
+            return None
+        numbers, repeat_of = np.unique(found["repeat"].to_numpy(), return_inverse=True)
+        folds = list(zip(found["bags"].to_pylist(), found["instance_scores"].to_pylist(), strict=True))
+        n_problems = len(folds[0][1]) // int(sizes[folds[0][0]].sum())
+        scores = np.empty((len(numbers), int(sizes.sum()), n_problems))
+        for repeat, (bags, values) in zip(repeat_of, folds, strict=True):
+            tested = np.repeat(np.isin(np.arange(len(sizes)), bags), sizes)
+            scores[repeat, tested] = np.reshape(values, (-1, n_problems))
+        return scores
 
     def n_bags(self, dataset: str) -> int:
         """Return how many bags a data set has that something was measured on."""

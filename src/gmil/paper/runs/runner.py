@@ -53,9 +53,10 @@ def run(
         Processes; -1 means all cores. The result does not depend on it.
     retry_failed : bool, default=False
         Do jobs again whose rows say that they failed.
-    data : mapping of name to (bags, y) or (bags, y, groups), optional
+    data : mapping of name to (bags, y), (bags, y, groups) or (bags, y, groups, instance_y), optional
         Bags for data sets that gmil has no loader for, or in place of those it would load. Bags of one group stay
-        in one fold, and together where a method chooses on its training bags.
+        in one fold, and together where a method chooses on its training bags. With labels of instances, the held-out
+        scores of instances are kept of methods that have them.
     progress : callable, optional
         Called with the number of fits done and of all fits of this run.
 

@@ -35,7 +35,7 @@ def row_schema() -> pa.Schema:
         (text, "status reason"),
         (lists(pa.int64()), "bags"),
         (lists(text), "labels predictions"),
-        (lists(number), "decisions"),
+        (lists(number), "decisions instance_scores"),
         (lists(text), "classes"),
         (text, "positive_label"),
         (number, "accuracy fit_seconds predict_seconds tune_seconds"),
