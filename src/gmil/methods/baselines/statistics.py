@@ -113,8 +113,7 @@ class BagStatistics(VectorClassifier):
         rows = self._fit_vectors(bags, training.backend, make_generator(0))
         self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
 
-    def _decide(self, X: Any) -> Floats:
-        vectors = self._new_vectors(X)
+    def _decide_vectors(self, vectors: Floats) -> Floats:
         return class_decisions(self.estimator_, vectors)
 
 

@@ -220,6 +220,9 @@ class GraphKernelSVM(ScaledClassifier):
         by_nodes, by_edges = lengths(*own, self.normalize_)
         return np.asarray(node_sums / by_nodes + edge_sums / by_edges + self.intercept_)
 
+    def _decision_of_nothing(self) -> float:
+        return self.intercept_
+
     def _sums(self, points: Points, support: Any, dual: Floats, gamma: float, backend: Backend) -> Floats:
         values = expansion(points.features, from_parts(support), dual, InstanceKernel("rbf", gamma), backend)
         return bag_sums(values, points)

@@ -21,6 +21,7 @@ from gmil.methods.kernels.ppmm_kernels import (
     compositions,
     fit_kmeans,
     fit_mixture,
+    posteriors,
     powered,
 )
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
@@ -31,8 +32,12 @@ from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
+from gmil.witnesses.effects import joined_without, spans_of_several
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.bags import Bags
     from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances
@@ -276,7 +281,22 @@ class PPMM(ScaledClassifier):
 
     def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
+        shares = resolve("auto", self.n_jobs).bag_mean(self._posteriors(instances), bags.offsets)
+        return self._decide_shares(shares)
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[slice, Floats]]:
+        for rows in spans_of_several(bags):
+            posteriors = self._posteriors(self._scaled(bags.instances[rows]))
+            sums = np.array(joined_without(posteriors, np.add))
+            yield rows, self._decide_shares(sums / (len(sums) - 1))
+
+    def _decision_of_nothing(self) -> float:
+        return self.intercept_
+
+    def _posteriors(self, instances: Instances) -> Floats:
+        """Return how much every scaled instance is of every pattern, (n_instances, n_patterns)."""
         book = Patterns(self.cluster_centers_, self.width_, self.log_shares_, self.variances_)
-        backend = resolve("auto", self.n_jobs)
-        shares = compositions(as_double(instances), bags.offsets, book, self.assignment_, backend)
+        return posteriors(as_double(instances), book, self.assignment_, resolve("auto", self.n_jobs))
+
+    def _decide_shares(self, shares: Floats) -> Floats:
         return np.asarray(powered(shares, self.exponent_) @ self.pattern_weights_ + self.intercept_)
