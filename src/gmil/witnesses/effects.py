@@ -68,29 +68,10 @@ def left_out(bags: Bags) -> Iterator[tuple[Integers, Bags]]:
         yield instances[block], bags_drawn(bags.instances[kept], cut, None, bags.feature_names, None)
 
 
-def spans_of_several(bags: Bags) -> Iterator[slice]:
-    """Yield the rows of every bag of more than one instance."""
-    for i in np.flatnonzero(bags.sizes > 1):
+def spans_of_several(bags: Bags, more_than: int = 1) -> Iterator[slice]:
+    """Yield the rows of every bag of more than so many instances."""
+    for i in np.flatnonzero(bags.sizes > more_than):
         yield slice(int(bags.offsets[i]), int(bags.offsets[i + 1]))
-
-
-def joined_without(rows: Floats, join: Join, outside: Floats | None = None) -> list[Any]:
-    """Return for every row all others and ``outside`` joined; None where there are none.
-
-    Joining what comes before with what comes after takes linear time and, unlike subtracting a row from the sum, loses
-    no digits.
-    """
-
-    def both(one: Floats | None, other: Floats | None) -> Floats | None:
-        return other if one is None else one if other is None else join(one, other)
-
-    before: list[Floats | None] = [outside]
-    after: list[Floats | None] = [None]
-    for row in rows[:-1]:
-        before.append(both(before[-1], row))
-    for row in rows[:0:-1]:
-        after.append(both(row, after[-1]))
-    return [both(one, other) for one, other in zip(before, reversed(after), strict=True)]
 
 
 def vectors_without(
@@ -98,8 +79,8 @@ def vectors_without(
     tables: Callable[[Any, Integers], Sequence[Floats]],
     joins: Sequence[Join],
     finish: Callable[[Sequence[Floats]], Floats],
-) -> Iterator[tuple[slice, Floats]]:
-    """Yield instances, and for each of them the vector of its bag without it, in bounded memory.
+) -> Iterator[tuple[Any, Floats]]:
+    """Yield instances, and for each of them the vector of its bag without it, in bounded memory and linear time.
 
     Bags of one instance are left out.
 
@@ -113,17 +94,53 @@ def vectors_without(
     finish : callable
         Makes vectors of tables.
     """
+
+    def joined(singles: Sequence[Floats], offsets: Integers) -> list[Floats]:
+        return [joined_without(*part) for part in zip(singles, [offsets] * len(joins), joins, strict=True)]
+
     n_columns = sum(table.shape[1] for table in tables(bags.instances[:1], np.arange(2)))
-    length = max(1, _BLOCK_ENTRIES // n_columns)
-    for bag in spans_of_several(bags):
-        cuts = np.array([*range(bag.start, bag.stop, length), bag.stop])
-        pieces = _double(tables(bags.instances[bag], cuts - bag.start))
-        around = [joined_without(*pair) for pair in zip(pieces, joins, strict=True)]
-        for piece, rows in enumerate(itertools.starmap(slice, itertools.pairwise(cuts.tolist()))):
-            singles = _double(tables(bags.instances[rows], np.arange(rows.stop - rows.start + 1)))
-            parts = zip(singles, joins, (others[piece] for others in around), strict=True)
-            yield rows, finish([np.array(joined_without(*part)) for part in parts])
+    most = max(1, _BLOCK_ENTRIES // n_columns)
+    for rows, offsets in _whole_bags(bags, most):
+        yield rows, finish(joined(tables(bags.instances[rows], np.arange(len(rows) + 1)), offsets))
+    for bag in spans_of_several(bags, most):
+        cuts = np.array([*range(bag.start, bag.stop, most), bag.stop])
+        around = joined(tables(bags.instances[bag], cuts - bag.start), np.array([0, len(cuts) - 1]))
+        for piece, (start, stop) in enumerate(itertools.pairwise(cuts.tolist())):
+            singles = tables(bags.instances[start:stop], np.arange(stop - start + 1))
+            both = [np.vstack([others[piece], table]) for others, table in zip(around, singles, strict=True)]
+            yield slice(start, stop), finish([table[1:] for table in joined(both, np.array([0, stop - start + 1]))])
 
 
-def _double(tables: Sequence[Floats]) -> list[Floats]:
-    return [table.astype(np.float64, copy=False) for table in tables]
+def _whole_bags(bags: Bags, most: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yield rows of bags of two to ``most`` instances, and the offsets of these bags, about ``most`` rows at once."""
+    rows, offsets = rows_of_bags(bags.offsets, np.flatnonzero((bags.sizes > 1) & (bags.sizes <= most)))
+    for block in blocks_of_bags(offsets, most) if len(rows) else ():
+        cut = offsets[block.start : block.stop + 1]
+        yield rows[cut[0] : cut[-1]], cut - cut[0]
+
+
+def joined_without(rows: Floats, offsets: Integers, join: Join) -> Floats:
+    """Return for every row all others of its bag joined, (n_rows, n_columns); every bag has two rows at least.
+
+    What comes before is joined with what comes after: unlike a sum less one of its terms, this loses no digits.
+    """
+    here, sizes = np.arange(len(rows)), np.diff(offsets)
+    behind, ahead = here - np.repeat(offsets[:-1], sizes), np.repeat(offsets[1:], sizes) - 1 - here
+    columns = np.ascontiguousarray(rows.T, dtype=np.float64)
+    before = _accumulated(columns, behind, join)
+    after = _accumulated(columns[:, ::-1], ahead[::-1], lambda one, other: join(other, one))[:, ::-1]
+    found = np.empty_like(columns)
+    first, last, middle = (np.flatnonzero(some) for some in (behind == 0, ahead == 0, (behind > 0) & (ahead > 0)))
+    found[:, first], found[:, last] = after[:, first + 1], before[:, last - 1]
+    found[:, middle] = join(before[:, middle - 1], after[:, middle + 1])
+    return found.T
+
+
+def _accumulated(columns: Floats, behind: Integers, join: Join) -> Floats:
+    """Return every column joined with those before it in its bag, of which there are ``behind``, by doubling."""
+    found, step = columns.copy(), 1
+    while step <= behind.max():
+        later = np.flatnonzero(behind >= step)
+        found[:, later] = join(found[:, later - step], found[:, later])
+        step *= 2
+    return found

@@ -21,7 +21,6 @@ from gmil.methods.kernels.ppmm_kernels import (
     compositions,
     fit_kmeans,
     fit_mixture,
-    posteriors,
     powered,
 )
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
@@ -32,7 +31,8 @@ from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
-from gmil.witnesses.effects import joined_without, spans_of_several
+from gmil.transform.vectors.base import join_means, with_sizes
+from gmil.witnesses.effects import vectors_without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 _SIZES = (100, 30)
 """What ``tune=True`` chooses the number of patterns from."""
@@ -280,23 +280,24 @@ class PPMM(ScaledClassifier):
         return features.T @ dual, intercept
 
     def _decide(self, X: Any) -> Floats:
-        bags, instances = self._new_scaled(X)
-        shares = resolve("auto", self.n_jobs).bag_mean(self._posteriors(instances), bags.offsets)
-        return self._decide_shares(shares)
+        bags = self._check_new(X)
+        return self._decide_shares(self._shares(bags.instances, bags.offsets))
 
-    def _decide_without(self, bags: Bags) -> Iterator[tuple[slice, Floats]]:
-        for rows in spans_of_several(bags):
-            posteriors = self._posteriors(self._scaled(bags.instances[rows]))
-            sums = np.array(joined_without(posteriors, np.add))
-            yield rows, self._decide_shares(sums / (len(sums) - 1))
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
+        def tables(X: Instances, offsets: Integers) -> list[Floats]:
+            return [with_sizes(self._shares(X, offsets), offsets)]
+
+        for rows, shares in vectors_without(bags, tables, [join_means], lambda found: found[0][:, :-1]):
+            yield rows, self._decide_shares(shares)
 
     def _decision_of_nothing(self) -> float:
         return self.intercept_
 
-    def _posteriors(self, instances: Instances) -> Floats:
-        """Return how much every scaled instance is of every pattern, (n_instances, n_patterns)."""
+    def _shares(self, instances: Instances, offsets: Integers) -> Floats:
+        """Return how much every bag is of every pattern, (n_bags, n_patterns)."""
         book = Patterns(self.cluster_centers_, self.width_, self.log_shares_, self.variances_)
-        return posteriors(as_double(instances), book, self.assignment_, resolve("auto", self.n_jobs))
+        scaled = as_double(self._scaled(instances))
+        return compositions(scaled, offsets, book, self.assignment_, resolve("auto", self.n_jobs))
 
     def _decide_shares(self, shares: Floats) -> Floats:
         return np.asarray(powered(shares, self.exponent_) @ self.pattern_weights_ + self.intercept_)

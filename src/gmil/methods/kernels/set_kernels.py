@@ -206,7 +206,7 @@ class SetKernelSVM(ScaledClassifier):
             kernel /= np.outer(self._lengths(own), self.support_lengths_)
         return self._linear_decisions(kernel, self.dual_coef_, self.intercept_)
 
-    def _decide_without(self, bags: Bags) -> Iterator[tuple[slice, Floats]]:
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
         backend = resolve(self.backend, self.n_jobs)
         if self.kernel_ == "stk":
             for rows, points in summaries_without(bags, ("min", "max"), backend):
@@ -287,9 +287,9 @@ class SetKernelSVM(ScaledClassifier):
         return kernel / np.outer(lengths, lengths)
 
 
-def one_each(rows: Floats) -> Bags:
+def one_each(rows: Instances) -> Bags:
     """Return bags of one instance each."""
-    return Bags(rows, np.arange(len(rows) + 1))
+    return Bags(rows, np.arange(rows.shape[0] + 1))
 
 
 def fit_machine(kernel: Floats, labels: Integers, costs: Floats) -> Machine:

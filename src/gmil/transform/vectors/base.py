@@ -56,7 +56,10 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
     backend: str
 
     _joins: tuple[Join, ...]
-    """What makes one row of the rows of two pieces of a bag, for every table."""
+    """What makes one row of the rows of two pieces of a bag, for every table.
+
+    It indexes the first axis alone, so that rows of many bags, as columns of a matrix, can be joined at once.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],
@@ -113,7 +116,7 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
             return self._finish(bags.reduce(function, self._joins, n_threads=backend.n_threads))
         return self._finish(self._block_tables(bags, backend))
 
-    def _vectors_without(self, bags: Bags, backend: Backend) -> Iterator[tuple[slice, Floats]]:
+    def _vectors_without(self, bags: Bags, backend: Backend) -> Iterator[tuple[Any, Floats]]:
         """Yield instances, and for each of them the vector of its bag without it; bags of one instance have none."""
 
         def tables(X: Instances, offsets: Integers) -> Sequence[Floats]:

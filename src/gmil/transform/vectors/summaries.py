@@ -114,7 +114,7 @@ def summarize(X: Instances, offsets: Integers, names: Sequence[str], backend: Ba
     return side_by_side(summary_tables(X, offsets, names, backend), names, X.shape[1])
 
 
-def summaries_without(bags: Bags, names: Sequence[str], backend: Backend) -> Iterator[tuple[slice, Floats]]:
+def summaries_without(bags: Bags, names: Sequence[str], backend: Backend) -> Iterator[tuple[Any, Floats]]:
     """Yield instances, and for each of them the named statistics of its bag without it."""
     tables = functools.partial(summary_tables, names=names, backend=backend)
     joins = [TABLES[name][1] for name in _tables_for(names)]
