@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gmil.bags.bags import bags_drawn
 from gmil.bags.parts import blocks_of_bags, rows_of_bags
@@ -61,7 +62,8 @@ def left_out(bags: Bags) -> Iterator[tuple[Integers, Bags]]:
     instances = np.flatnonzero(np.repeat(sizes > 1, sizes))
     owners = bags.segment_ids[instances]
     offsets = np.concatenate([[0], np.cumsum(sizes[owners] - 1)])
-    for block in blocks_of_bags(offsets, max(1, _BLOCK_ENTRIES // bags.n_features)) if len(instances) else ():
+    entries = bags.instances.nnz // bags.n_instances + 1 if sp.issparse(bags.instances) else bags.n_features
+    for block in blocks_of_bags(offsets, max(1, _BLOCK_ENTRIES // entries)) if len(instances) else ():
         rows, _ = rows_of_bags(bags.offsets, owners[block])
         kept = rows[rows != np.repeat(instances[block], sizes[owners[block]])]
         cut = offsets[block.start : block.stop + 1] - offsets[block.start]

@@ -74,8 +74,8 @@ class GraphKernelSVM(ScaledClassifier):
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None

@@ -79,8 +79,8 @@ class SetKernelSVM(ScaledClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
