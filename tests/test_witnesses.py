@@ -16,6 +16,8 @@ from sklearn.base import clone
 import gmil
 from gmil import Bags, BagValidationError, LazyBags, smooth_scores
 from gmil.base import BagClassifier
+from gmil.engine import resolve
+from gmil.methods.kernels.graph_training import clique_weights_without, within_bags
 from gmil.witnesses import effects
 from gmil.witnesses.carriers import carriers
 
@@ -88,8 +90,8 @@ KERNELS = [
     gmil.SetKernelSVM("stk", scale="standard", tune=False),
 ]
 PIECES = [VECTORS[0], VECTORS[4], VECTORS[6], KERNELS[0], KERNELS[4], gmil.GraphKernelSVM()]
-GENERAL = [gmil.GraphKernelSVM(), gmil.GraphKernelSVM("explicit")]
-every_effect = pytest.mark.parametrize("classifier", [*VECTORS, *KERNELS, *GENERAL], ids=str)
+GRAPHS = [gmil.GraphKernelSVM(), gmil.GraphKernelSVM("explicit"), gmil.GraphKernelSVM("explicit", normalize="sum")]
+every_effect = pytest.mark.parametrize("classifier", [*VECTORS, *KERNELS, *GRAPHS], ids=str)
 
 
 def test_an_instance_that_is_added_has_what_it_adds_as_effect():
@@ -138,6 +140,28 @@ def test_pieces_of_large_bags_give_the_same_effects(classifier, most, gaussian_b
     expected = model.score_instances(bags)
     monkeypatch.setattr(effects, "_BLOCK_ENTRIES", most)
     assert_allclose(model.score_instances(bags), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("classifier", [GRAPHS[0], gmil.GraphKernelSVM("explicit", max_edges=20)], ids=str)
+def test_graphs_of_large_bags_lose_an_instance(classifier, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=8, sizes=(10, 25))
+    model = clone(classifier).fit(bags, y)
+    assert_allclose(model.score_instances(bags), by_brute_force(model, bags)[:, 0], atol=1e-9)
+
+
+def test_neighbours_change_with_the_instance_that_is_left_out():
+    line = np.array([[0.0], [1.0], [1.5], [9.0]])
+    (apart,) = within_bags(line, np.array([0, 4]), resolve("numpy", 1))
+    found = clique_weights_without(apart)
+    expected = np.array([[0, 1 / 2, 1 / 2, 1], [1 / 2, 0, 1 / 2, 1], [1 / 2, 1 / 2, 0, 1], [1, 1 / 2, 1 / 2, 0]])
+    assert_allclose(found, expected)  # without the last, the mean of 1, 1.5 and 0.5 is 1: 0 and 1 are not nearer
+
+
+def test_every_other_classifier_leaves_instances_out_one_by_one(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=10, sizes=(1, 4))
+    for classifier in (gmil.GMIL(5, random_state=0), gmil.WitnessSVM(), gmil.CitationKNN()):
+        model = classifier.fit(bags, y)
+        assert_allclose(model._effects(bags), by_brute_force(model, bags)[:, 0], atol=1e-9)
 
 
 def test_left_out_bags_come_in_blocks(monkeypatch):
@@ -342,7 +366,7 @@ def test_missing_dates_are_refused():
 def test_methods_find_the_witness_that_was_put_in(gaussian_bags):
     bags, y = gaussian_bags(n_bags=60, sizes=(3, 6))
     new, new_y = gaussian_bags(n_bags=40, sizes=(3, 6), seed=1)
-    for classifier in (*VECTORS[:3], VECTORS[6], KERNELS[0], KERNELS[4], GENERAL[0]):
+    for classifier in (*VECTORS[:3], VECTORS[6], KERNELS[0], KERNELS[4], GRAPHS[0]):
         model = clone(classifier).fit(bags, y)
         right = [
             found[0] == bag[:, 0].argmax()
