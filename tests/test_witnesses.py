@@ -206,6 +206,20 @@ def test_bags_on_disk_are_scored_in_blocks(tmp_path):
     assert model.explain(lazy[[2]]) == model.explain(bags[[2]])
 
 
+@pytest.mark.parametrize(
+    "classifier",
+    [gmil.GMIL(5, random_state=0), gmil.GMILCV(cv=2, random_state=0), gmil.WeightedGMIL(10, random_state=0)],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_witnesses_of_bags_on_disk(classifier, gaussian_bags):
+    bags, y = gaussian_bags()
+    lazy = LazyBags.from_array(bags.instances, bags.offsets)
+    model = clone(classifier).fit(bags, y)
+    for found, expected in zip(model.witnesses(lazy[[3, 1]]), model.witnesses(bags[[3, 1]]), strict=True):
+        assert_array_equal(found, expected)
+    assert model.explain(lazy[[1]]).witnesses == model.explain(bags[1]).witnesses
+
+
 # ------------------------------------------------------------------ witnesses
 
 
