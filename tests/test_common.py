@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,8 @@ def answers_of(model, bags):
     """Return all that a fitted model says about bags, by the name of the method."""
     names = ("predict", "decision_function", "predict_proba", "predict_variance", "score_instances", "unfamiliar")
     answers = {name: getattr(model, name)(bags) for name in names if hasattr(model, name)}
+    if hasattr(model, "witnesses"):
+        answers["witnesses"] = np.concatenate(model.witnesses(bags))
     if hasattr(model, "explain"):
         answers["explain"] = np.array([str(model.explain(bags[i])) for i in range(3)])
     if hasattr(model, "transform"):
@@ -223,10 +226,9 @@ def test_decisions_are_about_the_second_class_whichever_is_positive(classifier, 
         scores = scores_of(model, bags, y)
         assert min(scores[name] for name in SCORERS) >= 0.9, scores
         assert min(value for name, value in scores.items() if name.startswith("average")) >= 0.9
-        if hasattr(model, "score_instances"):
-            of_positive = np.repeat(y == positive, bags.sizes)
-            instance_scores = model.score_instances(bags)
-            assert instance_scores[of_positive].mean() > instance_scores[~of_positive].mean()
+        of_positive = np.repeat(y == positive, bags.sizes)
+        instance_scores = model.score_instances(bags)
+        assert instance_scores[of_positive].mean() > instance_scores[~of_positive].mean()
 
 
 @every_classifier
@@ -470,9 +472,7 @@ def test_probabilities_agree_with_labels(classifier, n_classes, gaussian_bags):
 
 @every_classifier
 def test_instance_scores_are_finite_and_aligned(classifier, gaussian_bags):
-    if not hasattr(classifier, "score_instances"):
-        pytest.skip("has no scores of instances")
-    bags, y = gaussian_bags()
+    bags, y = gaussian_bags(sizes=(1, 6))
     model = seeded(classifier).fit(bags, y)
     scores = model.score_instances(bags)
     assert scores.shape == (bags.n_instances,)
@@ -485,11 +485,59 @@ def test_instance_scores_are_finite_and_aligned(classifier, gaussian_bags):
 
 
 @every_classifier
+def test_instances_have_a_score_for_every_class(classifier, gaussian_bags):
+    if not get_tags(classifier).classifier_tags.multi_class:
+        pytest.skip("two classes only")
+    bags, y = gaussian_bags(n_bags=30, n_classes=3)
+    model = seeded(classifier).fit(bags, np.array(["a", "b", "c"])[y])
+    scores = model.score_instances(bags)
+    assert scores.shape == (bags.n_instances, 3)
+    assert np.isfinite(scores).all()
+    of_label = {label: model.witnesses(bags, label=label) for label in model.classes_.tolist()}
+    for i, (found, label) in enumerate(zip(model.witnesses(bags), model.predict(bags).tolist(), strict=True)):
+        assert len(found)
+        assert_array_equal(found, of_label[label][i])
+
+
+@every_classifier
+def test_witnesses_of_a_smaller_share_are_the_first_of_a_larger_one(classifier, gaussian_bags):
+    bags, y = gaussian_bags(sizes=(1, 6))
+    model = seeded(classifier).fit(bags, y)
+    by_share = [model.witnesses(bags, share) for share in (0.2, 0.5, 0.9, 1.0)]
+    predicted, scores = model.predict(bags), bags.split(model.score_instances(bags))
+    for few, more in itertools.pairwise(by_share):
+        for one, other in zip(few, more, strict=True):
+            assert_array_equal(one, other[: len(one)])
+    for found, label, of_bag in zip(by_share[2], predicted, scores, strict=True):
+        assert (len(found) > 0) == (label == 1)
+        assert len(set(found.tolist())) == len(found)
+        assert_array_equal(of_bag[found], np.sort(of_bag[found])[::-1])
+        assert len(found) == 0 or of_bag[found[0]] == of_bag.max()
+
+
+@every_classifier
+def test_explanations_name_the_witnesses(classifier, gaussian_bags):
+    bags, y = gaussian_bags(sizes=(1, 6))
+    model = seeded(classifier).fit(bags, y)
+    for i, found in enumerate(model.witnesses(bags)[:4]):
+        explained = model.explain(bags[i])
+        assert isinstance(explained, gmil.Explanation)
+        assert explained.label == model.predict(bags[[i]])[0]
+        assert explained.margin == pytest.approx(model.decision_function(bags[[i]])[0], abs=1e-9)
+        assert [witness.instance for witness in explained.witnesses] == found.tolist()
+        shares = [witness.share for witness in explained.witnesses]
+        assert shares == sorted(shares, reverse=True)
+        assert not shares or 0.9 - 1e-9 <= sum(shares) <= 1 + 1e-9
+
+
+@every_classifier
 def test_models_are_saved_and_loaded(classifier, gaussian_bags, tmp_path):
     bags, y = gaussian_bags()
     model = seeded(classifier).fit(bags, y)
     model.save(tmp_path / "model.gmil")
-    assert_array_equal(gmil.load(tmp_path / "model.gmil").decision_function(bags), model.decision_function(bags))
+    loaded = gmil.load(tmp_path / "model.gmil")
+    for method in ("decision_function", "score_instances"):
+        assert_array_equal(getattr(loaded, method)(bags), getattr(model, method)(bags))
 
 
 @every_classifier

@@ -84,10 +84,15 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
 
 
-def test_the_examples_of_bag_vectors_run_as_they_are(capsys):
-    text = (ROOT / "docs/bag_vectors.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    for lines in examples:
-        exec(compile(lines, "bag_vectors.md", "exec"), {})
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == ["True", "True", "['min(x0)', 'min(x1)', 'max(x0)', 'max(x1)']", "True", "True"]
+PRINTED = {
+    "bag_vectors": ["True", "True", "['min(x0)', 'min(x1)', 'max(x0)', 'max(x1)']", "True", "True"],
+    "instance_scores": ["True", "True", "True", "[1, 3]", "True", "2"],
+}
+
+
+@pytest.mark.parametrize("page", PRINTED)
+def test_the_examples_of_a_page_run_as_they_are(page, capsys):
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    for lines in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        exec(compile(lines, f"{page}.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == PRINTED[page]

@@ -13,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC
 
 import gmil
 from gmil import GMIL, Bags, PerInstance, WeightedGMIL
@@ -53,6 +54,8 @@ def test_it_is_the_last_step_on_what_the_others_make(data):
     alone = GMIL(random_state=0).fit(scaled, y)
     for method in ("predict", "decision_function", "predict_proba", "score_instances"):
         assert_array_equal(getattr(model, method)(bags), getattr(alone, method)(scaled))
+    for found, expected in zip(model.witnesses(bags, 0.5), alone.witnesses(scaled, 0.5), strict=True):
+        assert_array_equal(found, expected)
     assert str(model.explain(bags[3])) == str(alone.explain(scaled[3]))
     assert model.explain(bags[[3]], label=1).positive_instance == alone.explain(scaled[3]).positive_instance
 
@@ -64,10 +67,10 @@ def test_scores_of_weighted_models_take_their_kind(data):
 
 
 def test_what_the_last_step_lacks_the_pipeline_lacks(data):
-    model = imputing(gmil.VLADClassifier()).fit(*data)
-    assert not hasattr(model, "score_instances")
-    assert not hasattr(model, "explain")
-    assert not hasattr(model, "predict_proba")
+    model = gmil.make_pipeline(gmil.VLAD(), LinearSVC()).fit(*data)
+    for method in ("score_instances", "witnesses", "explain", "predict_proba"):
+        assert not hasattr(model, method)
+    assert not hasattr(imputing(gmil.VLADClassifier()).fit(*data), "predict_proba")
 
 
 def test_missing_values_are_filled_in_for_scores_and_explanations(data):

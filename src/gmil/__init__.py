@@ -30,7 +30,7 @@ from gmil.errors import (
     GmilError,
     ModelFileError,
 )
-from gmil.greedy import GMIL, GMILCV, DensityRatio, Explanation
+from gmil.greedy import GMIL, GMILCV, DensityRatio
 from gmil.io.model_files import load, register_late
 from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.result import CVResult
@@ -38,6 +38,7 @@ from gmil.pipeline import Pipeline, make_pipeline, save
 from gmil.scale import LazyBags
 from gmil.transform.per_instance import PerInstance
 from gmil.weighted import WeightedGMIL
+from gmil.witnesses import Explanation, Witness, smooth_scores
 
 if TYPE_CHECKING:
     from gmil.checks import DataCheck, Finding, check_data
@@ -94,6 +95,7 @@ __all__ = [
     "Pipeline",
     "Report",
     "WeightedGMIL",
+    "Witness",
     "all_estimators",
     "check_data",
     "cross_validate",
@@ -111,6 +113,7 @@ __all__ = [
     "report",
     "save",
     "scan",
+    "smooth_scores",
     "write",
     *_BAG_VECTORS,
     *_RIVALS,

@@ -17,6 +17,8 @@ from gmil.engine import BACKENDS, resolve
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
 from gmil.io.model_files.schema import Count, Kind, Labels, OrMissing, Plain, Texts
+from gmil.registry import methods as methods
+from gmil.registry import register as register
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.validation import (
@@ -29,10 +31,13 @@ from gmil.validation import (
     choose_positive_class,
     warn_of_positive_class,
 )
+from gmil.witnesses.carriers import find_witnesses
+from gmil.witnesses.effects import effects, left_out, score_by_effect
+from gmil.witnesses.explanation import explain_bag
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -41,7 +46,6 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.fold_work import FoldWork, Worker
 
-AnyEstimator = TypeVar("AnyEstimator", bound=type[BaseEstimator])
 AnyClassifier = TypeVar("AnyClassifier", bound="BagClassifier")
 
 PARAMETERS: dict[str, list[Any]] = {
@@ -58,31 +62,6 @@ PARAMETERS: dict[str, list[Any]] = {
 }
 """What a parameter of this name may be in every estimator that has it and says nothing else."""
 
-_methods: dict[str, Callable[..., Any]] = {}
-
-
-def register(
-    method: str | None = None, *, variants: Mapping[str, Mapping[str, Any]] | None = None
-) -> Callable[[AnyEstimator], AnyEstimator]:
-    """Make an estimator known: to `all_estimators`, to `load` and, by name, to the command line.
-
-    Parameters
-    ----------
-    method : str, optional
-        The name on the command line of the class with its defaults.
-    variants : dict of dict, optional
-        Further names on the command line, each with the parameters that it presets.
-    """
-
-    def enlist(cls: AnyEstimator) -> AnyEstimator:
-        if method is not None:
-            _methods[method] = cls
-        for name, preset in (variants or {}).items():
-            _methods[name] = functools.partial(cast("Callable[..., Any]", cls), **preset)
-        return model_files.register_class(cls)
-
-    return enlist
-
 
 def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     """Return the name and the class of every public estimator; `gmil.Pipeline`, which needs steps, is none of them.
@@ -93,12 +72,6 @@ def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     """
     classes = model_files.registered_classes().items()
     return sorted((name, cls) for name, cls in classes if issubclass(cls, BagEstimator))
-
-
-def methods() -> dict[str, Any]:
-    """Return what makes each classifier, a class or a class with preset parameters, by its name on the command line."""
-    model_files.import_late_modules()
-    return dict(_methods)
 
 
 class BagEstimator(BaseEstimator):
@@ -214,8 +187,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     def _fit(self: AnyClassifier, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> AnyClassifier:
         """Check everything and learn; bags that weigh nothing are left out."""
-        lazy = self._reads_blocks and isinstance(X, LazyBags)
-        bags: Any = (check_lazy_bags if lazy else check_bags)(X, estimator=self, reset=True)
+        bags = self._check_bags(X)
         numbers, weights = check_groups(groups, len(bags)), check_sample_weight(sample_weight, bags)
         if weights is not None and not weights.all():
             counts = weights > 0
@@ -318,14 +290,38 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
             msg = f"The file gives {type(self).__name__} the positive class {self.pos_label_!r} of {labels}."
             raise ModelFileError(msg)
 
-    def _check_training(self, X: Any, y: Any) -> tuple[Bags, NDArray[np.int64]]:
-        """Return bags and class numbers, and set what every fitted classifier has."""
-        bags = check_bags(X, estimator=self, reset=True)
-        return bags, self._check_labels(y, bags)
+    # ---------------------------------------------------------------- instances
 
-    def _check_lazy_training(self, X: LazyBags, y: Any) -> tuple[LazyBags, NDArray[np.int64]]:
-        """Do the same for bags that are not in memory."""
-        bags = check_lazy_bags(X, estimator=self, reset=True)
+    score_instances = score_by_effect
+    witnesses = find_witnesses
+    explain = explain_bag
+    _effects = effects
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
+        """Yield rows of instances, and for each of them what ``_decide`` returns about its bag without it.
+
+        Bags of one instance are left out. A class defines this where it knows a faster way.
+        """
+        return ((rows, self._decide(some)) for rows, some in left_out(bags))
+
+    def _decision_of_nothing(self) -> Any:
+        """Return what ``_decide`` would return about a bag without instances: a number, or one for every class."""
+        return 0.0
+
+    def _evidence(self, scores: Floats) -> Floats:
+        """Return the evidence of instances for a class, not below zero, given their scores for it, (n_instances,)."""
+        return np.maximum(scores, 0)
+
+    # ---------------------------------------------------------------- checks
+
+    def _check_bags(self, X: Any) -> Any:
+        """Return training bags, in memory or not, and set what there is to know of their features."""
+        lazy = self._reads_blocks and isinstance(X, LazyBags)
+        return (check_lazy_bags if lazy else check_bags)(X, estimator=self, reset=True)
+
+    def _check_training(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
+        """Return bags and class numbers, and set what every fitted classifier has."""
+        bags = self._check_bags(X)
         return bags, self._check_labels(y, bags)
 
     def _check_labels(self, y: Any, bags: Bags | LazyBags) -> NDArray[np.int64]:
@@ -340,6 +336,10 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         self._set_classes(classes)
         self._keep_parameters()
         return labels
+
+    def _new_bags(self, X: Any) -> Bags | LazyBags:
+        """Return bags to predict, in memory or not."""
+        return self._check_lazy_new(X) if self._reads_blocks and isinstance(X, LazyBags) else self._check_new(X)
 
     def _check_lazy_new(self, X: LazyBags) -> LazyBags:
         """Return bags that are not in memory, of the same features as the training bags."""

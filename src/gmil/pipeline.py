@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sklearn.base import BaseEstimator
 
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
 
 
 def _last_has(method: str) -> Callable[[Pipeline], bool]:
@@ -31,7 +31,7 @@ def _last_has(method: str) -> Callable[[Pipeline], bool]:
 
 @model_files.register_class
 class Pipeline(sklearn.pipeline.Pipeline):
-    """scikit-learn's pipeline, for steps on bags: with ``save``, ``score_instances`` and ``explain``.
+    """scikit-learn's pipeline, for steps on bags: with ``save``, ``score_instances``, ``witnesses`` and ``explain``.
 
     Parameters
     ----------
@@ -90,6 +90,22 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """
         scores: Floats = self.steps[-1][1].score_instances(self._before_last(X), **params)
         return scores
+
+    @available_if(_last_has("witnesses"))
+    def witnesses(self, X: Any, share: float = 0.9, **params: Any) -> list[Integers]:
+        """Return the fewest instances of every bag that carry its decision, as the last step finds them.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        share : float, default=0.9
+            The part of the evidence of a bag that its witnesses have at least.
+        **params
+            As ``witnesses`` of the last step takes them.
+        """
+        found: list[Integers] = self.steps[-1][1].witnesses(self._before_last(X), share, **params)
+        return found
 
     @available_if(_last_has("explain"))
     def explain(self, bag: Any, **params: Any) -> Any:

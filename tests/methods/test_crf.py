@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.svm import LinearSVC
 
 import gmil
 from gmil import APR, MICA, MICRF, Bags, InstanceSVM, MILEnsemble, SingleInstance, WitnessSVM, cross_validate
@@ -585,7 +586,7 @@ def test_a_graph_that_is_too_large_is_refused():
         ({"estimator": "svm"}, "'estimator' parameter of MICRF must be"),
         ({"estimator": APR(tau=2.0)}, "'tau' parameter of APR must be"),
         ({"estimator": []}, "must have fit and score_instances, but the list is empty"),
-        ({"estimator": [APR(), gmil.BagStatistics()]}, "but BagStatistics lacks one"),
+        ({"estimator": [APR(), LinearSVC()]}, "but LinearSVC lacks one"),
         ({"estimator": [APR(), WitnessSVM(pos_label=0)]}, "has pos_label=0, but the positive class is 1"),
         ({"max_states": 0}, "'max_states' parameter of MICRF must be"),
         ({"n_restarts": -1}, "'n_restarts' parameter of MICRF must be"),

@@ -103,9 +103,15 @@ def test_pipelines_may_be_members(gaussian_bags):
     assert MILEnsemble(base, 3, random_state=0).fit(bags, y).score(bags, y) > 0.8
 
 
-def test_members_without_instance_scores_give_none():
-    assert not hasattr(MILEnsemble(Counting()), "score_instances")
-    assert hasattr(MILEnsemble(APR()), "score_instances")
+def test_without_instance_scores_of_members_instances_have_their_effect_on_the_votes(gaussian_bags):
+    bags, y = gaussian_bags(sizes=(1, 4))
+    model = MILEnsemble(Counting(), 3, random_state=0).fit(bags, y)
+    expected = []
+    for i, bag in enumerate(bags):
+        whole = model.decision_function(bags[[i]])[0]
+        rest = [model.decision_function([np.delete(bag, j, axis=0)])[0] if len(bag) > 1 else 0 for j in range(len(bag))]
+        expected.append(whole - np.array(rest))
+    assert_array_equal(model.score_instances(bags), np.concatenate(expected))
 
 
 def test_members_differ_and_the_seed_decides_all(gaussian_bags):

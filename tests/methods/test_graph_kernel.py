@@ -114,7 +114,7 @@ def test_the_kernel_of_mi_graph_is_its_definition(bags):
 @given(some_bags())
 def test_the_kernel_of_explicit_graphs_is_its_definition(bags):
     nodes = all_nodes(bags.instances, bags.offsets)
-    edges, n_thinned = graph_edges(bags.instances, bags.offsets, None, BACKEND)
+    edges, n_thinned = graph_edges(within_bags(bags.instances, bags.offsets, BACKEND), None)
     by_nodes, by_edges = slow_graphs(list(bags), 0.5, 1.5)
     assert_allclose(rbf_sums(nodes, nodes, [0.5], BACKEND)[0], by_nodes, atol=1e-9)
     assert_allclose(rbf_sums(edges, edges, [1.5], BACKEND)[0], by_edges, atol=1e-9)
@@ -175,8 +175,8 @@ def test_edges_are_thinned_evenly_and_make_up_for_the_others(caplog):
     rng = np.random.default_rng(0)
     large, small = rng.normal(size=(40, 2)), rng.normal(size=(3, 2))
     bags = Bags.from_list([large, small])
-    everything, _ = graph_edges(bags.instances, bags.offsets, None, BACKEND)
-    edges, n_thinned = graph_edges(bags.instances, bags.offsets, 50, BACKEND)
+    everything, _ = graph_edges(within_bags(bags.instances, bags.offsets, BACKEND), None)
+    edges, n_thinned = graph_edges(within_bags(bags.instances, bags.offsets, BACKEND), 50)
     assert n_thinned == 1
     assert_array_equal(np.diff(edges.offsets)[0], 50)
     assert_allclose(edges.weights[:50].sum(), np.diff(everything.offsets)[0])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gmil.greedy.density_ratio import DensityRatio
-from gmil.greedy.explanation import Explanation
 from gmil.greedy.gmil import GMIL
 from gmil.greedy.tuned import GMILCV
 
-__all__ = ["GMIL", "GMILCV", "DensityRatio", "Explanation"]
+__all__ = ["GMIL", "GMILCV", "DensityRatio"]

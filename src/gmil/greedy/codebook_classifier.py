@@ -8,23 +8,24 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from gmil.bags import Bags
 from gmil.base import BagClassifier
 from gmil.engine import distances, resolve
-from gmil.errors import BagValidationError
 from gmil.greedy import voting
 from gmil.greedy.bag_tables import measure_bags
 from gmil.greedy.clustering import Clustering
-from gmil.greedy.explanation import Explanation, explain_problem
+from gmil.greedy.explanation import explain_problem
 from gmil.io.model_files.schema import Array, Either, Kind, Number, OrNone
 from gmil.scale import LazyBags
 from gmil.transform.space import SpaceMixin
+from gmil.witnesses.explanation import common_parts, explained_column, one_bag
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.witnesses import Explanation
 
 
 class CodebookClassifier(SpaceMixin, BagClassifier):
@@ -100,7 +101,7 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
             return self._check_lazy_new(X).by_blocks(score, per_instance=True)
         return score(self._check_new(X))
 
-    def explain(self, bag: Any, *, label: Any = None) -> Explanation:
+    def explain(self, bag: Any, *, label: Any = None, share: float = 0.9) -> Explanation:
         """Return which instances and which centres decided about one bag.
 
         Parameters
@@ -108,24 +109,16 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
         bag : 2-D array, or Bags with one bag
         label : label, optional
             With more than two classes, the class to explain; by default the predicted one.
+        share : float, default=0.9
+            The part of the evidence that the witnesses named have at least, as in ``witnesses``.
         """
-        bags = self._check_new(bag if isinstance(bag, Bags) else [bag])
-        if len(bags) != 1:
-            msg = f"explain takes one bag, got {len(bags)}. Choose one with bags[i] or bags[i:i + 1]."
-            raise BagValidationError(msg)
+        bags = one_bag(self, bag)
         backend = resolve(self.backend, self.n_jobs)
         to_used, voter = self._new_distances(bags, backend), self._voter()
         decisions = voter.bag_decisions(to_used, bags.offsets, backend)
-        predicted = self._labels_of(self._oriented(decisions))[0]
-        problem = 0 if decisions.ndim == 1 else self._class_number(predicted if label is None else label)
-        return explain_problem(
-            voter,
-            problem,
-            to_used,
-            margin=float(np.ravel(decisions)[problem]),
-            label=predicted,
-            bags=bags,
-        )
+        problem = explained_column(self, label, decisions)
+        common = common_parts(self, bags, label, share, decisions)
+        return explain_problem(voter, problem, to_used, bags, common)
 
     def _positive_bags(self, labels: Integers) -> Booleans:
         """Return which bags are positive, (n_bags, 1), or for every class, (n_bags, n_classes)."""
@@ -133,13 +126,6 @@ class CodebookClassifier(SpaceMixin, BagClassifier):
         if n_classes > 2:
             return np.asarray(labels[:, None] == np.arange(n_classes))
         return self._is_positive(labels)[:, None]
-
-    def _class_number(self, label: Any) -> int:
-        found = np.flatnonzero(self.classes_ == label)
-        if len(found) == 0:
-            msg = f"label={label!r} is not a class; the classes are {self.classes_.tolist()}."
-            raise BagValidationError(msg)
-        return int(found[0])
 
     def _voter(self) -> voting.Voter:
         thresholds = None if getattr(self, "threshold_", None) is None else np.atleast_1d(self.threshold_)

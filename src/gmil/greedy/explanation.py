@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.witnesses.explanation import Explanation, info_of
+
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
     from gmil.greedy.voting import Voter
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, kw_only=True)
+class CodebookExplanation(Explanation):
     """Why a bag has its label: its instance nearest to a positive centre, and that nearest to a negative one.
 
     Attributes
     ----------
-    label : label
-        The predicted label.
-    margin : float
-        The decision value of the bag.
+    label, margin, witnesses, bag_id
+        As in `gmil.Explanation`.
     positive_instance : int
         The instance of the bag that is nearest to C+.
     positive_center : int
@@ -32,20 +32,16 @@ class Explanation:
         The same for C-; None where there is no negative codebook.
     negative_distance : float
         The distance to C-, or the threshold where there is no negative codebook.
-    bag_id : label or None
     positive_info, negative_info : dict or None
         The ``instance_info`` of the two instances, where the bag has it.
     """
 
-    label: Any
-    margin: float
     positive_instance: int
     positive_center: int
     positive_distance: float
     negative_instance: int | None
     negative_center: int | None
     negative_distance: float
-    bag_id: Any = None
     positive_info: dict[str, Any] | None = None
     negative_info: dict[str, Any] | None = None
 
@@ -58,14 +54,17 @@ class Explanation:
         )
         return (
             f"label {self.label}: instance {self.positive_instance} is {self.positive_distance:.4g} from positive "
-            f"centre {self.positive_center}, {against}; margin {self.margin:.4g}"
+            f"centre {self.positive_center}, {against}; {self._named_witnesses()}; margin {self.margin:.4g}"
         )
 
 
 def explain_problem(
-    voter: Voter, problem: int, to_used: Floats, *, margin: float, label: Any, bags: Bags
-) -> Explanation:
-    """Explain one problem for one bag from the distances of its instances to the bins in use."""
+    voter: Voter, problem: int, to_used: Floats, bags: Bags, common: dict[str, Any]
+) -> CodebookExplanation:
+    """Explain one problem for one bag from the distances of its instances to the bins in use.
+
+    ``common`` are the fields that explanations of all classifiers have.
+    """
     positive = voter.positive_bins[problem]
     instance, center, distance = _nearest_pair(to_used[:, voter.columns(positive)], positive)
     against: tuple[int | None, int | None, float]
@@ -74,28 +73,19 @@ def explain_problem(
     else:
         negative = voter.negative_bins[problem]
         against = _nearest_pair(to_used[:, voter.columns(negative)], negative)
-    return Explanation(
-        label=label,
-        margin=margin,
+    return CodebookExplanation(
+        **common,
         positive_instance=instance,
         positive_center=center,
         positive_distance=distance,
         negative_instance=against[0],
         negative_center=against[1],
         negative_distance=against[2],
-        bag_id=None if bags.bag_ids is None else bags.bag_ids[0],
-        positive_info=_info_of(bags, instance),
-        negative_info=_info_of(bags, against[0]),
+        positive_info=info_of(bags, instance),
+        negative_info=info_of(bags, against[0]),
     )
 
 
 def _nearest_pair(to_centers: Floats, bins: Integers) -> tuple[int, int, float]:
     instance, column = np.unravel_index(to_centers.argmin(), to_centers.shape)
     return int(instance), int(bins[column]), float(to_centers[instance, column])
-
-
-def _info_of(bags: Bags, instance: int | None) -> dict[str, Any] | None:
-    if bags.instance_info is None or instance is None:
-        return None
-    row: dict[str, Any] = bags.instance_info.slice(instance, 1).to_pylist()[0]
-    return row

@@ -332,7 +332,7 @@ class GMIL(CodebookClassifier):
 
     def _fit_lazily(self, X: LazyBags, y: Any) -> Self:
         """Do the same from tables of one row a bag: what its instances add to every bin, and its distances."""
-        bags, labels = self._check_lazy_training(X, y)
+        bags, labels = self._check_training(X, y)
         positive = self._positive_bags(labels)
         request = Request(self, np.ones(len(bags), dtype=bool), make_generator(self.random_state))
         ((found, tables),) = cluster_lazily([request], bags, labels, [positive], n_jobs=self.n_jobs)

@@ -17,7 +17,6 @@ from gmil.greedy.batch import decide_folds, why_not_batched
 from gmil.greedy.gmil import GMIL
 from gmil.io.model_files.schema import Fitted, Kind, Number, Plain
 from gmil.model_selection.folds import complete_folds
-from gmil.scale import LazyBags
 from gmil.validation import check_groups
 
 if TYPE_CHECKING:
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats
-    from gmil.greedy.explanation import Explanation
+    from gmil.scale import LazyBags
+    from gmil.witnesses import Explanation
 
 _SCALES = (None, "standard", "minmax", "l2")
 _CLUSTERS = (10, 20, 40, 80, 160)
@@ -199,11 +199,8 @@ class GMILCV(BagClassifier):
         return hits / tested.sum()
 
     def _decide(self, X: Any) -> Floats:
-        bags = self._bags(X)
+        bags = self._new_bags(X)
         return self._oriented(self.estimator_.decision_function(bags))
-
-    def _bags(self, X: Any) -> Bags | LazyBags:
-        return self._check_lazy_new(X) if isinstance(X, LazyBags) else self._check_new(X)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every class for every bag, as `gmil.GMIL.predict_proba` does.
@@ -212,7 +209,7 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._bags(X)
+        bags = self._new_bags(X)
         return self.estimator_.predict_proba(bags)
 
     def score_instances(self, X: Any) -> Floats:
@@ -222,10 +219,10 @@ class GMILCV(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
-        bags = self._bags(X)
+        bags = self._new_bags(X)
         return self.estimator_.score_instances(bags)
 
-    def explain(self, bag: Any, *, label: Any = None) -> Explanation:
+    def explain(self, bag: Any, *, label: Any = None, share: float = 0.9) -> Explanation:
         """Return which instances and centres decided about one bag, as `gmil.GMIL.explain` does.
 
         Parameters
@@ -233,9 +230,11 @@ class GMILCV(BagClassifier):
         bag : 2-D array, or Bags with one bag
         label : label, optional
             With more than two classes, the class to explain; by default the predicted one.
+        share : float, default=0.9
+            The part of the evidence that the witnesses named have at least, as in ``witnesses``.
         """
         check_is_fitted(self)
-        return self.estimator_.explain(bag, label=label)
+        return self.estimator_.explain(bag, label=label, share=share)
 
 
 def automatic_settings(n_instances: int) -> list[Mapping[str, Any]]:

@@ -42,8 +42,8 @@ class BagStatistics(VectorClassifier):
         Scaling of the instances, fitted on the training instances. With the default estimator only those with
         "l2" make a difference, because it scales the statistics.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
@@ -113,8 +113,7 @@ class BagStatistics(VectorClassifier):
         rows = self._fit_vectors(bags, training.backend, make_generator(0))
         self.estimator_ = fit_decider(self.estimator, _default_estimator, rows, labels, numbers)
 
-    def _decide(self, X: Any) -> Floats:
-        vectors = self._new_vectors(X)
+    def _decide_vectors(self, vectors: Floats) -> Floats:
         return class_decisions(self.estimator_, vectors)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
 from gmil.transform.space import SpaceMixin, fitted_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.base import Training
@@ -76,10 +77,17 @@ class VectorClassifier(SpaceMixin, BagClassifier):
         self.transformer_ = transformer
         return vectors
 
-    def _new_vectors(self, X: Any) -> Floats:
-        """Return the vectors of new bags, (n_bags, n_columns)."""
+    def _decide(self, X: Any) -> Floats:
         bags = self._check_new(X)
-        return self.transformer_._vectors_of(bags, resolve(self.backend, self.n_jobs))
+        return self._decide_vectors(self.transformer_._vectors_of(bags, resolve(self.backend, self.n_jobs)))
+
+    @abstractmethod
+    def _decide_vectors(self, vectors: Floats) -> Floats:
+        """Return what ``_decide`` returns about bags of these vectors, (n_bags, n_columns)."""
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
+        for rows, vectors in self.transformer_._vectors_without(bags, resolve(self.backend, self.n_jobs)):
+            yield rows, self._decide_vectors(vectors)
 
     def _complete(self) -> None:
         """Make the transformer of what files of 0.1.0 give the classifier itself."""
@@ -121,8 +129,11 @@ class EmbeddedClassifier(VectorClassifier):
         vectors = self._fit_vectors(training.bags, training.backend, training.generator)
         self._fit_linear(training, lambda _width, _known: vectors)
 
-    def _decide(self, X: Any) -> Floats:
-        return self._linear_decisions(self._new_vectors(X), self.coef_, self.intercept_)
+    def _decide_vectors(self, vectors: Floats) -> Floats:
+        return self._linear_decisions(vectors, self.coef_, self.intercept_)
+
+    def _decision_of_nothing(self) -> Floats:
+        return self.intercept_
 
     def _complete(self) -> None:
         super()._complete()

@@ -38,8 +38,8 @@ class VLADClassifier(EmbeddedClassifier):
         With more training instances than this, the clusters are learnt on a sample without replacement. None:
         always on all.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.

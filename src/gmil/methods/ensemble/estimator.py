@@ -8,7 +8,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 
 from gmil.base import BagClassifier, grouped_fit, register
 from gmil.compat import HasMethods
@@ -44,11 +43,6 @@ def draw_bags(labels: Integers, generator: np.random.Generator) -> Integers:
 
 def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, groups: Any, seed: int) -> Any:
     return fit_with_groups(with_seed(base, seed), bags, labels, groups)
-
-
-def _members_score_instances(ensemble: MILEnsemble) -> bool:
-    members = getattr(ensemble, "estimators_", None) or [ensemble._base()]
-    return hasattr(members[0], "score_instances")
 
 
 @register(method="ensemble")
@@ -152,11 +146,12 @@ class MILEnsemble(BagClassifier):
         predicted = np.array([member.predict(bags) for member in self.estimators_])  # (n_members, n_bags)
         return self._decisions_of((predicted[..., None] == self.classes_).mean(axis=0))
 
-    @available_if(_members_score_instances)
     def score_instances(self, X: Any) -> Floats:
-        """Return the mean over the members of their scores of every instance, where they have such scores.
+        """Return the mean over the members of their scores of every instance.
 
-        Scores of members that take the other class as positive, by a ``pos_label`` of their own, are turned round.
+        All members are of one kind, so their scores have one unit. Scores of members that take the other class as
+        positive, by a ``pos_label`` of their own, are turned round. Where members have no such scores, an instance has
+        the decision about its bag less that about the bag without it.
 
         Parameters
         ----------
@@ -169,6 +164,8 @@ class MILEnsemble(BagClassifier):
             Aligned with the instances of all bags, one bag after the other.
         """
         bags = self._check_new(X)
+        if not hasattr(self.estimators_[0], "score_instances"):
+            return self._effects(bags)
         scores = np.mean([member.score_instances(bags) for member in self.estimators_], axis=0)
         theirs = getattr(last_step(self.estimators_[0])[1], "pos_label_", self.pos_label_)
         return scores if theirs == self.pos_label_ else -scores

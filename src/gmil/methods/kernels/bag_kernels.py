@@ -39,6 +39,11 @@ class InstanceKernel(NamedTuple):
         out += self.coef0
         return np.power(out, self.degree, out=out)
 
+    def of_itself(self, X: Instances) -> Floats:
+        """Return the kernel of every instance with itself, (n_instances,)."""
+        base = np.zeros(X.shape[0]) if self.name == "rbf" else np.asarray((X * X).sum(axis=1), dtype=np.float64)
+        return self.of(base, base)
+
 
 def mean_kernels(
     left: Instances,
@@ -51,10 +56,10 @@ def mean_kernels(
     """Return the mean of a kernel over all pairs of instances of two bags, (n_kernels, n_left_bags, n_right_bags).
 
     The kernels share one set of distances or products, so they must all be "rbf", or none. No matrix of all pairs
-    of instances is ever held. Where ``left`` is ``right``, half of the pairs suffice.
+    of instances is ever held. Where both are the same bags, half of the pairs suffice.
     """
     sums = np.zeros((len(kernels), len(left_offsets) - 1, len(right_offsets) - 1))
-    mirrored = left is right
+    mirrored = left is right and left_offsets is right_offsets
     for columns, right_bags, right_cut in _blocks(right_offsets):
         block = dense(right[columns])
         for rows, left_bags, left_cut in _blocks(left_offsets):
@@ -77,6 +82,13 @@ def own_kernels(X: Instances, offsets: Integers, kernel: InstanceKernel, backend
         bag, cut = X[start:stop], np.array([0, stop - start])
         found[i] = mean_kernels(bag, cut, bag, cut, [kernel], backend)[0, 0, 0]
     return found
+
+
+def own_kernels_without(X: Instances, kernel: InstanceKernel, backend: Backend) -> Floats:
+    """Return the mean kernel with itself of one bag without each of its instances, (n_instances,)."""
+    size = X.shape[0]
+    rows = mean_kernels(X, np.arange(size + 1), X, np.array([0, size]), [kernel], backend)[0, :, 0] * size
+    return (rows.sum() - 2 * rows + kernel.of_itself(X)) / (size - 1) ** 2
 
 
 def kernel_width(

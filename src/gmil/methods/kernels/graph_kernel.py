@@ -17,11 +17,15 @@ from gmil.methods.kernels.graph_training import (
     all_nodes,
     bag_sums,
     clique_nodes,
+    clique_weights_without,
+    edges_without,
     graph_edges,
     graph_kernel,
     lengths,
+    no_edges,
     own_rbf_sums,
     rbf_sums,
+    within_bags,
 )
 from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
@@ -29,8 +33,12 @@ from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double, expansion, rows_of
+from gmil.witnesses.effects import spans_of_several
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.bags import Bags
     from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
@@ -74,8 +82,8 @@ class GraphKernelSVM(ScaledClassifier):
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -205,20 +213,43 @@ class GraphKernelSVM(ScaledClassifier):
     def _graphs(self, instances: Instances, offsets: Integers, backend: Backend) -> tuple[Points, Points, int]:
         """Return the nodes and the edges of bags, and how many bags have more edges than were taken."""
         if self.graphs_ == "explicit":
-            edges, n_thinned = graph_edges(instances, offsets, self.max_edges_, backend)
+            edges, n_thinned = graph_edges(within_bags(instances, offsets, backend), self.max_edges_)
             return all_nodes(instances, offsets), edges, n_thinned
-        none = Points(np.empty((0, 4)), np.empty(0), np.zeros(len(offsets), dtype=np.int64))
-        return clique_nodes(instances, offsets, backend), none, 0
+        return clique_nodes(instances, offsets, backend), no_edges(len(offsets) - 1), 0
 
     def _decide(self, X: Any) -> Floats:
         bags, instances = self._new_scaled(X)
         backend = resolve("auto", self.n_jobs)
         nodes, edges, _ = self._graphs(as_double(instances), bags.offsets, backend)
         node_sums = self._sums(nodes, self.support_instances_, self.dual_coef_, self.gamma_, backend)
+        return self._decide_sums(node_sums, own_rbf_sums(nodes, self.gamma_, backend), edges, backend)
+
+    def _decide_sums(self, node_sums: Floats, own_nodes: Floats, edges: Points, backend: Backend) -> Floats:
+        """Return decisions, given sums over the nodes of bags, with support and with themselves, and their edges."""
         edge_sums = self._sums(edges, self.support_edges_, self.edge_coef_, self.edge_gamma_, backend)
-        own = own_rbf_sums(nodes, self.gamma_, backend), own_rbf_sums(edges, self.edge_gamma_, backend)
-        by_nodes, by_edges = lengths(*own, self.normalize_)
+        own_edges = own_rbf_sums(edges, self.edge_gamma_, backend)
+        by_nodes, by_edges = lengths(own_nodes, own_edges, self.normalize_)
         return np.asarray(node_sums / by_nodes + edge_sums / by_edges + self.intercept_)
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[slice, Floats]]:
+        backend = resolve("auto", self.n_jobs)
+        for rows in spans_of_several(bags):
+            yield rows, self._decide_graph_without(as_double(self._scaled(bags.instances[rows])), backend)
+
+    def _decide_graph_without(self, X: Instances, backend: Backend) -> Floats:
+        """Return decisions about one scaled bag without each of its instances; kernel values are computed once."""
+        size = X.shape[0]
+        (apart,) = within_bags(X, np.array([0, size]), backend)
+        is_explicit = self.graphs_ == "explicit"
+        weights = 1 - np.eye(size) if is_explicit else clique_weights_without(apart)
+        edges = edges_without(apart, self.max_edges_) if is_explicit else no_edges(size)
+        rbf = InstanceKernel("rbf", self.gamma_)
+        values = expansion(X, from_parts(self.support_instances_), self.dual_coef_, rbf, backend)
+        own = np.einsum("ij,ij->i", weights @ np.exp(-self.gamma_ * apart**2), weights)
+        return self._decide_sums(weights @ values, own, edges, backend)
+
+    def _decision_of_nothing(self) -> float:
+        return self.intercept_
 
     def _sums(self, points: Points, support: Any, dual: Floats, gamma: float, backend: Backend) -> Floats:
         values = expansion(points.features, from_parts(support), dual, InstanceKernel("rbf", gamma), backend)

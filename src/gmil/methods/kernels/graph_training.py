@@ -11,7 +11,7 @@ from gmil.engine.distances import distances
 from gmil.engine.reference import dense_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
@@ -61,6 +61,22 @@ def clique_nodes(X: Instances, offsets: Integers, backend: Backend) -> Points:
     return Points(X, np.concatenate(weights), offsets)
 
 
+def clique_weights_without(apart: Floats) -> Floats:
+    """Return the weights of `clique_nodes` for one bag without each of its instances, (n, n); row i is without i.
+
+    The distances between its instances are given; the weight of what is left out is zero.
+    """
+    size, pairs = len(apart), np.triu(apart, k=1)
+    n_left = max(1, (size - 1) * (size - 2) // 2)  # pairs without an instance
+    reach = (pairs.sum() - pairs.sum(axis=0) - pairs.sum(axis=1)) / n_left * _CLEARLY_LESS
+    farther = np.maximum(apart, apart.T)
+    np.fill_diagonal(farther, np.inf)
+    counts = np.stack([np.searchsorted(np.sort(row), reach) for row in farther], axis=1)
+    weights = 1 / (1 + counts - (farther < reach[:, None]))
+    np.fill_diagonal(weights, 0)
+    return np.asarray(weights)
+
+
 def all_nodes(X: Instances, offsets: Integers) -> Points:
     """Return the instances with the weight 1 each."""
     return Points(X, np.ones(X.shape[0]), offsets)
@@ -69,14 +85,15 @@ def all_nodes(X: Instances, offsets: Integers) -> Points:
 # -------------------------------------------------------------------------------- edges
 
 
-def graph_edges(X: Instances, offsets: Integers, max_edges: int | None, backend: Backend) -> tuple[Points, int]:
+def graph_edges(bags: Iterable[Floats], max_edges: int | None) -> tuple[Points, int]:
     """Return the edges of the graphs of all bags and the number of bags whose edges had to be thinned.
 
+    A bag is given by the distances between its instances, as `within_bags` yields them.
     Of more than ``max_edges`` edges, so many are taken evenly along the edges in order of length, each with the weight
     that makes up for those left out. No chance is involved, so a bag always has the same edges.
     """
     found, weights, n_thinned = [], [], 0
-    for apart in within_bags(X, offsets, backend):
+    for apart in bags:
         features, lengths = edge_features(apart)
         n_edges = len(features)
         if max_edges is not None and n_edges > max_edges:
@@ -108,6 +125,17 @@ def edge_features(apart: Floats) -> tuple[Floats, Floats]:
     turned = (ends[0][:, 0] > ends[1][:, 0]) | ((ends[0][:, 0] == ends[1][:, 0]) & (ends[0][:, 1] > ends[1][:, 1]))
     swapped = np.where(turned[:, None], ends[1], ends[0]), np.where(turned[:, None], ends[0], ends[1])
     return np.hstack(swapped), lengths
+
+
+def edges_without(apart: Floats, max_edges: int | None) -> Points:
+    """Return the edges of one bag without each of its instances, given the distances between them."""
+    kept = (np.flatnonzero(np.arange(len(apart)) != i) for i in range(len(apart)))
+    return graph_edges((apart[np.ix_(rows, rows)] for rows in kept), max_edges)[0]
+
+
+def no_edges(n_bags: int) -> Points:
+    """Return the edges of bags that have none."""
+    return Points(np.empty((0, 4)), np.empty(0), np.zeros(n_bags + 1, dtype=np.int64))
 
 
 # -------------------------------------------------------------------------------- kernels

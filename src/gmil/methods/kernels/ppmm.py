@@ -31,11 +31,16 @@ from gmil.methods.svm.kernels import as_double
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
+from gmil.transform.vectors.base import join_means, with_sizes
+from gmil.witnesses.effects import vectors_without
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.bags import Bags
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 _SIZES = (100, 30)
 """What ``tune=True`` chooses the number of patterns from."""
@@ -92,8 +97,8 @@ class PPMM(ScaledClassifier):
         Choose the scaling, ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five
         folds of the training bags, drawn twice.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
@@ -275,8 +280,24 @@ class PPMM(ScaledClassifier):
         return features.T @ dual, intercept
 
     def _decide(self, X: Any) -> Floats:
-        bags, instances = self._new_scaled(X)
+        bags = self._check_new(X)
+        return self._decide_shares(self._shares(bags.instances, bags.offsets))
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
+        def tables(X: Instances, offsets: Integers) -> list[Floats]:
+            return [with_sizes(self._shares(X, offsets), offsets)]
+
+        for rows, shares in vectors_without(bags, tables, [join_means], lambda found: found[0][:, :-1]):
+            yield rows, self._decide_shares(shares)
+
+    def _decision_of_nothing(self) -> float:
+        return self.intercept_
+
+    def _shares(self, instances: Instances, offsets: Integers) -> Floats:
+        """Return how much every bag is of every pattern, (n_bags, n_patterns)."""
         book = Patterns(self.cluster_centers_, self.width_, self.log_shares_, self.variances_)
-        backend = resolve("auto", self.n_jobs)
-        shares = compositions(as_double(instances), bags.offsets, book, self.assignment_, backend)
+        scaled = as_double(self._scaled(instances))
+        return compositions(scaled, offsets, book, self.assignment_, resolve("auto", self.n_jobs))
+
+    def _decide_shares(self, shares: Floats) -> Floats:
         return np.asarray(powered(shares, self.exponent_) @ self.pattern_weights_ + self.intercept_)

@@ -13,21 +13,31 @@ from gmil.base import grouped_fit, register
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
-from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
+from gmil.methods.kernels.bag_kernels import (
+    InstanceKernel,
+    kernel_width,
+    mean_kernels,
+    own_kernels,
+    own_kernels_without,
+)
 from gmil.methods.shared.constraints import AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
 from gmil.transform.space import fitted_space
-from gmil.transform.vectors.summaries import summarize
+from gmil.transform.vectors.summaries import summaries_without, summarize
+from gmil.witnesses.effects import spans_of_several
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 _GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 _C_FACTORS = (0.1, 1.0, 10.0)
+_BLOCK_ENTRIES = 1 << 22
 
 
 class Machine(NamedTuple):
@@ -69,8 +79,8 @@ class SetKernelSVM(ScaledClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
+        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
+        ``classes_[1]`` in any case. A tie is not positive.
     n_jobs : int or None, default=None
         Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
         results do not depend on it.
@@ -184,7 +194,10 @@ class SetKernelSVM(ScaledClassifier):
 
     def _decide(self, X: Any) -> Floats:
         bags, backend = self._check_new(X), resolve(self.backend, self.n_jobs)
-        bags = self._points(bags, backend)
+        return self._decide_points(self._points(bags, backend), backend)
+
+    def _decide_points(self, bags: Bags, backend: Backend) -> Floats:
+        """Return decisions about bags, or about what stands for them, before they are scaled."""
         bags = self._means(bags.with_instances(self._scaled(bags.instances)), backend)
         support, kernels = from_parts(self.support_instances_), [self._instance_kernel(self.gamma_)]
         kernel = mean_kernels(bags.instances, bags.offsets, support, self.support_offsets_, kernels, backend)[0]
@@ -192,6 +205,38 @@ class SetKernelSVM(ScaledClassifier):
             own = own_kernels(bags.instances, bags.offsets, kernels[0], backend)
             kernel /= np.outer(self._lengths(own), self.support_lengths_)
         return self._linear_decisions(kernel, self.dual_coef_, self.intercept_)
+
+    def _decide_without(self, bags: Bags) -> Iterator[tuple[Any, Floats]]:
+        backend = resolve(self.backend, self.n_jobs)
+        if self.kernel_ == "stk":
+            for rows, points in summaries_without(bags, ("min", "max"), backend):
+                yield rows, self._decide_points(one_each(points), backend)
+            return
+        for rows in spans_of_several(bags):
+            yield rows, self._decide_set_without(self._scaled(bags.instances[rows]), backend)
+
+    def _decide_set_without(self, X: Instances, backend: Backend) -> Floats:
+        """Return decisions about one scaled bag without each of its instances: sums over pairs less those of one."""
+        kernel = self._instance_kernel(self.gamma_)
+        sums = self._support_sums(X, kernel, backend)
+        found = (sums.sum(axis=0) - sums) / (X.shape[0] - 1)
+        if self.normalization_ == "length":
+            found /= self._lengths(own_kernels_without(X, kernel, backend))[:, None]
+        found += self.intercept_
+        return found if len(self.classes_) > 2 else found[:, 0]
+
+    def _support_sums(self, X: Instances, kernel: InstanceKernel, backend: Backend) -> Floats:
+        """Return the weighted kernel of every instance with the support bags, (n_instances, n_problems)."""
+        support, weights = from_parts(self.support_instances_), self.dual_coef_ / self.support_lengths_[:, None]
+        parts = []
+        for start in range(0, X.shape[0], rows := max(1, _BLOCK_ENTRIES // len(weights))):
+            each = one_each(X[start : start + rows])
+            means = mean_kernels(each.instances, each.offsets, support, self.support_offsets_, [kernel], backend)
+            parts.append(means[0] @ weights)
+        return np.concatenate(parts)
+
+    def _decision_of_nothing(self) -> Floats:
+        return self.intercept_
 
     def _points(self, bags: Bags, backend: Backend) -> Bags:
         """Return the bags, or for STK one instance [min, max] for each."""
@@ -242,9 +287,9 @@ class SetKernelSVM(ScaledClassifier):
         return kernel / np.outer(lengths, lengths)
 
 
-def one_each(rows: Floats) -> Bags:
+def one_each(rows: Instances) -> Bags:
     """Return bags of one instance each."""
-    return Bags(rows, np.arange(len(rows) + 1))
+    return Bags(rows, np.arange(rows.shape[0] + 1))
 
 
 def fit_machine(kernel: Floats, labels: Integers, costs: Floats) -> Machine:

@@ -26,6 +26,7 @@ from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS, is_fitted_on_columns, summarize_columns
 from gmil.transform.space import SpaceMixin, dense, fit_scaling
 from gmil.validation import check_bags, check_lazy_bags
+from gmil.witnesses.effects import vectors_without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,7 +56,10 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
     backend: str
 
     _joins: tuple[Join, ...]
-    """What makes one row of the rows of two pieces of a bag, for every table."""
+    """What makes one row of the rows of two pieces of a bag, for every table.
+
+    It indexes the first axis alone, so that rows of many bags, as columns of a matrix, can be joined at once.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],
@@ -111,6 +115,14 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
             function = functools.partial(self._block_tables, backend=resolve(backend.name, 1))
             return self._finish(bags.reduce(function, self._joins, n_threads=backend.n_threads))
         return self._finish(self._block_tables(bags, backend))
+
+    def _vectors_without(self, bags: Bags, backend: Backend) -> Iterator[tuple[Any, Floats]]:
+        """Yield instances, and for each of them the vector of its bag without it; bags of one instance have none."""
+
+        def tables(X: Instances, offsets: Integers) -> Sequence[Floats]:
+            return self._tables(self.space_.apply(X), offsets, backend)
+
+        return vectors_without(bags, tables, self._joins, self._finish)
 
     def _fit_vectors(self, bags: Bags, backend: Backend, generator: np.random.Generator) -> Floats:
         """Learn from training bags in memory, and return their vectors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,10 @@ from gmil.engine import moments
 from gmil.errors import BagValidationError, listed
 from gmil.scale import LazyBags
 from gmil.transform.vectors.base import BagVectorizer, dense_blocks, join_means, with_sizes
+from gmil.witnesses.effects import vectors_without
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
@@ -110,6 +112,15 @@ class BagSummaries(BagVectorizer):
 def summarize(X: Instances, offsets: Integers, names: Sequence[str], backend: Backend) -> Floats:
     """Return the named statistics of every feature over every bag, side by side, (n_bags, n_names * n_features)."""
     return side_by_side(summary_tables(X, offsets, names, backend), names, X.shape[1])
+
+
+def summaries_without(bags: Bags, names: Sequence[str], backend: Backend) -> Iterator[tuple[Any, Floats]]:
+    """Yield instances, and for each of them the named statistics of its bag without it."""
+    tables = functools.partial(summary_tables, names=names, backend=backend)
+    joins = [TABLES[name][1] for name in _tables_for(names)]
+    return vectors_without(
+        bags, tables, joins, functools.partial(side_by_side, names=names, n_features=bags.n_features)
+    )
 
 
 def summary_tables(X: Instances, offsets: Integers, names: Sequence[str], backend: Backend) -> list[Floats]:
