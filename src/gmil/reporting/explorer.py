@@ -92,9 +92,7 @@ def instance_scores(model: Any, bags: Bags, column: int) -> tuple[Floats | None,
         scores = np.asarray(model.score_instances(bags))
         meaning = _meaning(model)
     except GmilError as error:
-        if not isinstance(model, WeightedGMIL):
-            return None, f"No scores of instances: {error}"
-        scores, meaning = np.asarray(model.score_instances(bags, kind="alone")), "the decision about the instance alone"
+        return None, f"No scores of instances: {error}"
     return (scores[:, column] if scores.ndim == 2 else scores), f"Score: {meaning}."
 
 
@@ -105,6 +103,8 @@ def _meaning(model: Any) -> str:
             return "how much nearer than the threshold the instance is to C+"
         return "the distance to C− minus the distance to C+"
     if isinstance(inner, WeightedGMIL):
+        if inner.witnesses_ is not None:
+            return "log-odds that the instance is a witness, one that makes its bag positive"
         return "the decision about the bag minus that about the bag without the instance, in log-odds"
     return f"what {type(model).__name__} gives an instance; higher is more positive"
 

@@ -339,6 +339,10 @@ class WeightedGMIL(BagClassifier):
             scores = score(self._check_new(X))
         return scores[:, 0] if self._is_binary() else scores
 
+    def _evidence(self, scores: Floats) -> Floats:
+        # Log-odds of a witness: -log(1 - p), which adds up to -log(1 - P(bag)) under noisy-or.
+        return super()._evidence(scores) if self.witnesses_ is None else np.logaddexp(0, scores)
+
     def _check_kind(self, kind: str, fitted: FittedViews) -> None:
         if kind not in KINDS_OF_SCORES:
             msg = f"kind must be one of {['auto', *KINDS_OF_SCORES]}, got {kind!r}."
@@ -384,13 +388,14 @@ class WeightedGMIL(BagClassifier):
         super()._complete()
         if is_older:  # 0.1.0 kept them as decisions about the positive class
             self.left_out_decisions_ = self._oriented(self.left_out_decisions_)
+        if not hasattr(self, "witnesses_"):  # models of 0.1.0 have none
+            self.witnesses_ = None
 
     def _is_binary(self) -> bool:
         return len(self.classes_) == 2 and not self.multilabel_
 
     def _fitted(self) -> FittedViews:
-        # Models of 0.1.0 have no witness model.
-        return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_, getattr(self, "witnesses_", None))
+        return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_, self.witnesses_)
 
     def _models_witnesses(self) -> bool:
         return self.witness_model and self.vote == "kernel"  # shares of linear votes add up to the decision

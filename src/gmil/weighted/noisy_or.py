@@ -51,14 +51,14 @@ def fit_noisy_or(features: Floats, offsets: Integers, positive: Booleans, weight
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         coefficients, intercept = parameters[:-1], parameters[-1]
-        scores = features @ coefficients + intercept
+        scores = np.asarray(features @ coefficients.astype(features.dtype), dtype=np.float64) + intercept
         hazards = np.maximum(-np.add.reduceat(log_expit(-scores), offsets[:-1]), _LEAST)
         likelihood = np.where(positive, np.log(-np.expm1(-hazards)), -hazards)
         # The slope of the log-likelihood over the hazard, which grows with every score by the probability of it.
         slopes = weights * np.where(positive, 1 / np.expm1(hazards), -1.0)
         pull = -np.repeat(slopes, sizes) * expit(scores)
         value = coefficients @ coefficients / 2 - weights @ likelihood
-        return float(value), np.append(features.T @ pull + coefficients, pull.sum())
+        return float(value), np.append(features.T @ pull.astype(features.dtype) + coefficients, pull.sum())
 
     found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     return found.x[:-1], float(found.x[-1])

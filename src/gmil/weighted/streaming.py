@@ -197,7 +197,7 @@ def _of_all(drafts: Drafts | None, chosen: Integers | None, plan: Plan) -> Draft
         return None
     fold_of = np.full(len(plan.learning.positive), drafts.n_folds)
     fold_of[slice(None) if chosen is None else chosen] = drafts.fold_of
-    return drafts._replace(fold_of=fold_of)
+    return drafts._replace(fold_of=fold_of, tables=None)
 
 
 def _worth_fitting(found: Fitting) -> list[View]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
+_SOLVERS = (("highs", False), ("highs-ds", True), ("highs-ipm", True))
+"""Methods of `scipy.optimize.linprog`, and whether to simplify first. Dense rows have nothing to simplify, and looking
+for it takes half the time; but now and then the simplex method gets lost, and the next one does not."""
 _FIRST_ROWS = 1000
 """Negative instances that the first program holds; those that it gets wrong follow."""
 
@@ -130,18 +133,19 @@ def _solve_program(points: Any, negatives: Any, by_point: Floats, by_negative: F
     differences = sp.csc_array(sp.vstack([sp.csr_array(points), -sp.csr_array(negatives)]).T)
     sides = np.concatenate([np.ones(n_points), -np.ones(n_rows - n_points)])
     most = np.concatenate([by_point, by_negative])
-    found = linprog(
-        -np.ones(n_rows),
-        A_ub=sp.vstack([differences, -differences]),
-        b_ub=np.ones(2 * n_features),
-        A_eq=sides[None, :],
-        b_eq=[0],
-        bounds=np.column_stack([np.zeros(n_rows), most]),
-        method="highs",
-        # There is nothing to simplify in dense rows, and looking for it takes half the time.
-        options={"presolve": False},
-    )
-    if found.x is None:
+    program = {
+        "c": -np.ones(n_rows),
+        "A_ub": sp.vstack([differences, -differences]),
+        "b_ub": np.ones(2 * n_features),
+        "A_eq": sides[None, :],
+        "b_eq": [0],
+        "bounds": np.column_stack([np.zeros(n_rows), most]),
+    }
+    for method, presolve in _SOLVERS:
+        found = linprog(**program, method=method, options={"presolve": presolve})
+        if found.x is not None:
+            break
+    else:
         msg = f"The linear program of MICA was not solved: {found.message} Scale the features, or change nu."
         raise GmilError(msg)
     above, below = np.split(found.ineqlin.marginals, 2)
