@@ -36,6 +36,7 @@ from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.result import CVResult
 from gmil.pipeline import Pipeline, make_pipeline, save
 from gmil.scale import LazyBags
+from gmil.transform.impute import Impute
 from gmil.transform.per_instance import PerInstance
 from gmil.weighted import WeightedGMIL
 
@@ -88,6 +89,7 @@ __all__ = [
     "GMIL",
     "GMILCV",
     "GmilError",
+    "Impute",
     "LazyBags",
     "ModelFileError",
     "PerInstance",

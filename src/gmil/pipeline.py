@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import sklearn.pipeline
 from sklearn import get_config
 from sklearn.utils.metadata_routing import UNUSED
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from sklearn.base import BaseEstimator
 
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Booleans, Floats
 
 
 def _last_has(method: str) -> Callable[[Pipeline], bool]:
@@ -36,16 +37,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
     Parameters
     ----------
     steps : list of tuples (name, estimator)
-        Transformers of bags, such as `gmil.PerInstance`, and a classifier of bags at the end.
+        Transformers of bags, such as `gmil.Impute` and `gmil.PerInstance`, and a classifier of bags at the end.
     transform_input, memory, verbose
         As in `sklearn.pipeline.Pipeline`. ``memory`` is not saved: a model from a file keeps no cache.
 
     Examples
     --------
     >>> import gmil
-    >>> from sklearn.impute import SimpleImputer
     >>> bags, y = gmil.load_musk1(return_X_y=True)
-    >>> model = gmil.make_pipeline(gmil.PerInstance(SimpleImputer()), gmil.WeightedGMIL(random_state=0))
+    >>> model = gmil.make_pipeline(gmil.Impute(), gmil.WeightedGMIL(random_state=0))
     >>> model.fit(bags, y).score_instances(bags[:2]).shape == (bags[:2].n_instances,)
     True
     """
@@ -86,10 +86,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         Returns
         -------
         array of shape (n_instances,) or (n_instances, n_classes)
-            Aligned with the instances given: a step that drops or adds instances is refused here.
+            Aligned with the instances given: NaN for those that `gmil.Impute` drops. Other steps that drop or add
+            instances are refused here.
         """
-        scores: Floats = self.steps[-1][1].score_instances(self._before_last(X), **params)
-        return scores
+        bags, kept = self._before_last(X)
+        scores: Floats = self.steps[-1][1].score_instances(bags, **params)
+        if kept.all():
+            return scores
+        aligned = np.full((len(kept), *scores.shape[1:]), np.nan)
+        aligned[kept] = scores
+        return aligned
 
     @available_if(_last_has("explain"))
     def explain(self, bag: Any, **params: Any) -> Any:
@@ -101,8 +107,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
         **params
             As ``explain`` of the last step takes them.
         """
-        bags = bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True)
-        return self.steps[-1][1].explain(self._before_last(bags), **params)
+        bags, kept = self._before_last(bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True))
+        found = self.steps[-1][1].explain(bags, **params)
+        return found if kept.all() else found.renumbered(np.flatnonzero(kept))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file that `gmil.load` reads; no file that it reads can run code.
@@ -114,19 +121,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """
         save(self, path)
 
-    def _before_last(self, X: Any) -> Any:
-        """Return bags as the last step gets them, of as many instances as were given."""
-        if len(self.steps) == 1:
-            return X
-        found = self[:-1].transform(X)
-        n_given, n_found = _count_instances(X), _count_instances(found)
-        if n_given != n_found:
+    def _before_last(self, X: Any) -> tuple[Any, Booleans]:
+        """Return bags as the last step gets them, and which of the instances given these are, (n_instances,)."""
+        found, kept = _through(self.steps[:-1], X)
+        if kept.sum() != _count_instances(found):
             msg = (
-                f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make {n_found} "
-                f"instances of {n_given}. Leave out or add instances before the pipeline."
+                f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make "
+                f"{_count_instances(found)} instances of {len(kept)}. Leave out or add instances before the pipeline."
             )
             raise BagValidationError(msg)
-        return found
+        return found, kept
 
     def _complete(self) -> None:
         """Refuse what a file gives as steps and is none; a cache that it names would be read without any check."""
@@ -136,6 +140,21 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 "The steps of the Pipeline in the file must be pairs of a name and an estimator. Save the model again."
             )
             raise ModelFileError(msg)
+
+
+def _through(steps: list[tuple[str, Any]], X: Any) -> tuple[Any, Booleans]:
+    """Return bags behind steps, and which of the instances given are left as the steps tell it, (n_instances,)."""
+    kept = np.ones(_count_instances(X), dtype=bool)
+    for _, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if isinstance(step, sklearn.pipeline.Pipeline):
+            X, kept[kept] = _through(step.steps, X)
+            continue
+        if hasattr(step, "kept_instances"):
+            kept[kept] = step.kept_instances(X)
+        X = step.transform(X)
+    return X, kept
 
 
 def _is_step(step: Any) -> bool:

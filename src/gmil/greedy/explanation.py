@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,21 @@ class Explanation:
     bag_id: Any = None
     positive_info: dict[str, Any] | None = None
     negative_info: dict[str, Any] | None = None
+
+    def renumbered(self, numbers: Integers) -> Explanation:
+        """Return the same about a larger bag, of which this one has some of the instances.
+
+        Parameters
+        ----------
+        numbers : array of shape (n_instances,)
+            The number of every instance in the larger bag.
+        """
+        negative = self.negative_instance
+        return replace(
+            self,
+            positive_instance=int(numbers[self.positive_instance]),
+            negative_instance=None if negative is None else int(numbers[negative]),
+        )
 
     def __str__(self) -> str:
         against = (
