@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -150,4 +151,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE_MODULES, *_LATE_NAMES})
+    """Return what users may use, and packages of gmil; nothing that this module only imports."""
+    own = {name for name, thing in globals().items() if name.startswith("__") or f"gmil.{name}" in sys.modules}
+    return sorted({*__all__, *own, *_LATE_MODULES})

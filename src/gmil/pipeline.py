@@ -15,6 +15,7 @@ from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
 from gmil.model_selection.folds import last_step
 from gmil.scale import LazyBags
+from gmil.transform.impute import Impute
 from gmil.validation import check_bags
 
 if TYPE_CHECKING:
@@ -157,6 +158,12 @@ def _through(steps: list[tuple[str, Any]], X: Any) -> tuple[Any, Booleans]:
     return X, kept
 
 
+def kept_instances(model: Any, X: Any) -> Booleans:
+    """Tell which instances reach the classifier in a pipeline, or in the best one of a search, (n_instances,)."""
+    model = getattr(model, "best_estimator_", model)
+    return _through(model.steps[:-1] if isinstance(model, sklearn.pipeline.Pipeline) else [], X)[1]
+
+
 def _is_step(step: Any) -> bool:
     is_pair = isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str)
     return is_pair and (step[1] is None or step[1] == "passthrough" or hasattr(step[1], "fit"))
@@ -183,6 +190,11 @@ def make_pipeline(*steps: BaseEstimator, memory: Any = None, verbose: bool = Fal
     ['perinstance', 'gmil']
     """
     return Pipeline(sklearn.pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
+
+
+def imputing(estimator: BaseEstimator, missing: str) -> BaseEstimator:
+    """Return an estimator behind `gmil.Impute` with a strategy; as it is where missing values are an "error"."""
+    return estimator if missing == "error" else make_pipeline(Impute(missing), estimator)
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:

@@ -85,11 +85,6 @@ def _refuse_large(bags: Bags, numbers: Integers | None) -> None:
     raise BagValidationError(msg)
 
 
-def first_non_finite(bags: Bags, numbers: Integers | None = None) -> tuple[float, str]:
-    """Return the first value that is NaN or infinite, and where it is."""
-    return _first(bags, ~np.isfinite(_stored(bags.instances)), numbers)
-
-
 def _first(bags: Bags, wrong: Booleans, numbers: Integers | None) -> tuple[float, str]:
     """Return the first stored value that is wrong, and where it is."""
     if sp.issparse(bags.instances):

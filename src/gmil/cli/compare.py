@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from joblib import cpu_count
 
+from gmil.bags.finite import refuse_non_finite
 from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
     group_options,
     methods_option,
+    missing_option,
     output_option,
     positive_option,
     seed_option,
@@ -38,6 +40,7 @@ class Wanted(NamedTuple):
     seed: int
     jobs: int | None
     positive: str | None
+    missing: str
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Wanted:
@@ -57,6 +60,7 @@ class Wanted(NamedTuple):
 @seed_option("folds, methods and checks")
 @all_cores_option
 @positive_option
+@missing_option
 @output_option("Where everything goes.", default="gmil-compare", short=True)
 @group_options
 def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
@@ -66,8 +70,11 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     the output folder: a comparison that was stopped goes on.
     """
     labelled = reader.labelled(data, in_memory=True)
+    if wanted["missing"] == "error":  # once, and not by every method
+        refuse_non_finite(labelled.bags)
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
     asked |= {"positive": wanted["positive"], "group": reader.group}
+    asked |= {"exclude": list(reader.exclude), "missing": wanted["missing"]}
     summary = _compare(labelled, Wanted.of(wanted), asked, output)
     _print(summary)
     _write(summary, Path(output))
@@ -91,6 +98,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
         seed=wanted.seed,
         pos_label=pos_label,
         groups=groups,
+        missing=wanted.missing,
     )
     if spec.protocol.folds < wanted.folds:
         what = "bags" if groups is None else "groups"
@@ -129,6 +137,8 @@ def _print(summary: dict[str, Any]) -> None:
     title = f"{summary['title']}: {protocol['repeats']} x {protocol['folds']}-fold, seed {protocol['seed']}; per cent"
     if summary["data"]["group"] is not None:
         title += f"; whole groups ({summary['data']['group']}) left out"
+    if summary["data"]["missing"] != "error":
+        title += f"; missing values: {summary['data']['missing']}"
     print_table(["method", "accuracy", "95 % interval", "AUC", "against the best"], rows, title=title)
 
 

@@ -76,10 +76,12 @@ def comparison_spec(
     seed: int,
     pos_label: Any = None,
     groups: Any = None,
+    missing: str = "error",
 ) -> Spec:
     """Return the experiment: methods with their defaults, the controls, on one data set.
 
-    There are no more folds than the rarest class has bags or, where bags belong together, groups.
+    There are no more folds than the rarest class has bags or, where bags belong together, groups. ``missing`` is what
+    is done about missing values, inside the folds.
     """
     labels_of_bags = np.asarray(y)
     refuse_fractions(labels_of_bags)
@@ -106,6 +108,7 @@ def comparison_spec(
         methods=tuple(entries),
         controls=True,
         protocol=Protocol(folds=min(folds, rarest), repeats=repeats, seed=seed),
+        missing=missing,
     )
 
 

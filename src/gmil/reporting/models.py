@@ -8,11 +8,13 @@ import numpy as np
 
 from gmil.greedy import codebook
 from gmil.paper.runs.environment import versions
+from gmil.pipeline import kept_instances
 from gmil.reporting.explorer import explore
 from gmil.reporting.predictions import predict_bags, unwrap
 from gmil.reporting.projection import map_instances, space_of
 from gmil.reporting.result import Report
 from gmil.reporting.summary import Bin, ModelSummary, Summary, ViewWeight
+from gmil.transform.impute import with_some_instances
 from gmil.validation import check_bags
 from gmil.weighted import WeightedGMIL
 
@@ -93,7 +95,10 @@ def summarize_model(
     seen : bool, optional
         Whether the model was fitted on these bags; None where that is not known.
     """
-    bags = check_bags(bags)
+    bags = check_bags(bags, allow_nan=True)  # the model refuses what it cannot fill
+    kept = kept_instances(model, bags)
+    numbers = (np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes))[kept]
+    bags = with_some_instances(bags, kept)
     predictions = predict_bags(model, bags, y, label)
     inner, inside = unwrap(model, bags)
     space = space_of(inner, inside, predictions.column)
@@ -107,7 +112,7 @@ def summarize_model(
         bins=bins_of(inner, predictions.column),
         views=views_of(inner, predictions.column),
         map=instance_map,
-        explorer=explore(model, bags, predictions, inside, space, plane),
+        explorer=explore(model, bags, predictions, inside, space, plane, numbers),
     )
     return shown, predictions
 

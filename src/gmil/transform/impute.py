@@ -123,7 +123,7 @@ class Impute(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
         bags = self._check(X, reset=False)
         names = None if bags.feature_names is None else list(self.get_feature_names_out(bags.feature_names))
         if self.strategy_ == "drop":
-            bags = _with_some_instances(bags, self._complete_instances(bags.instances))
+            bags = with_some_instances(bags, self._complete_instances(bags.instances))
         found = self._filled(bags.instances)
         return found if is_table(X) else bags.with_instances(found, names)
 
@@ -216,7 +216,7 @@ def _with_medians(X: Any, medians: Floats) -> Any:
     return found
 
 
-def _with_some_instances(bags: Bags, keep: Booleans) -> Bags:
+def with_some_instances(bags: Bags, keep: Booleans) -> Bags:
     """Return bags with some of their instances; a bag that would have none is refused."""
     if keep.all():
         return bags
@@ -224,7 +224,7 @@ def _with_some_instances(bags: Bags, keep: Booleans) -> Bags:
     empty = np.flatnonzero(sizes == 0)
     if len(empty):
         names = listed([name_of_bag(bags, int(position)) for position in empty])
-        msg = f"strategy='drop' leaves out instances with a missing value, and these bags have no others: {names}."
+        msg = f"Instances with a missing value are dropped, and these bags have no others: {names}."
         fix = "Fill the gaps with gmil.Impute('median'), or leave these bags out."
         raise BagValidationError(msg, parameter="strategy", fix=fix)
     info = None if bags.instance_info is None else bags.instance_info.take(np.flatnonzero(keep))

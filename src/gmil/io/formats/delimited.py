@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from gmil.io.formats.contents import Contents
 
 KIND = "CSV"
-_WITHOUT = "leave the column out and name the others with {features}"
+_WITHOUT = "leave the column out with {drop}"
 _BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
 
 
 def read(path: Path, named: Named) -> Rows:
     """Read a CSV or TSV file."""
-    bag, label = choose_roles(column_names(path), named)
+    names = column_names(path)
+    bag, label = choose_roles(names, named)
     table = read_text(path, delimiter_of(path), texts=[name for name in (bag, label) if name is not None])
-    wanted = None if named.features is None else named.all_of("features")
-    table = numbers_only(path, table, {bag, label, *named.all_of("info")}, wanted, first_line=2)
+    others = {bag, label, *named.all_of("info"), *named.dropped(names)}
+    table = numbers_only(path, table, others, named, first_line=2)
     return table_rows(table, named._replace(bag=bag, label=label), from_text=True)
 
 
@@ -76,7 +77,7 @@ def numbers_only(
     path: Path,
     table: pa.Table,
     others: set[str | None],
-    wanted: Sequence[str] | None,
+    named: Named,
     *,
     first_line: int,
 ) -> pa.Table:
@@ -87,13 +88,13 @@ def numbers_only(
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
-        if field.name in others or (wanted is not None and field.name not in wanted):
+        if field.name in others or not named.wants(field.name):
             continue
         if pa.types.is_null(field.type):
             empty = table.column(i).cast(pa.float64())
             table = table.set_column(i, field.name, empty)
         elif pa.types.is_string(field.type):
-            _refuse_slips(path, field.name, table.column(i).to_pylist(), wanted is not None, first_line)
+            _refuse_slips(path, field.name, table.column(i).to_pylist(), named.names(field.name), first_line)
     return table
 
 
