@@ -174,7 +174,7 @@ def test_patterns_stand_for_columns_of_numbers(columns, expected):
     ("columns", "message"),
     [
         ({"features": "fp_*"}, r"The features column 'fp_\*' is not there"),
-        ({"drop": "fp_*"}, r"The drop column 'fp_\*' is not there"),
+        ({"drop": "fp_*"}, r"The column 'fp_\*' is not there"),
         ({"drop": "*"}, "No features column was found"),
     ],
 )
@@ -201,6 +201,27 @@ def test_the_command_takes_patterns_and_leaves_columns_out(run, frame, tmp_path)
     assert taken["feature names"] == ["desc_a", "desc_b", "desc_c"]
     unknown = run("cv", tmp_path / "t.csv", *named, "--exclude", "remarks")
     assert "Name another with --exclude." in unknown.stderr
+
+
+# ------------------------------------------------------------------ decimal commas
+
+
+@pytest.mark.parametrize(("suffix", "sign"), [("csv", ";"), ("tsv", "\t"), ("csv", ",")])
+def test_decimal_commas_are_read_where_that_is_said(run, frame, tmp_path, suffix, sign):
+    frame.loc[3, "mass"] = np.nan
+    path = tmp_path / f"t.{suffix}"
+    frame.to_csv(path, sep=sign, decimal=",", index=False)
+    named = {"bag": "molecule", "label": "activity", "drop": "lab"}
+    with pytest.raises(gmil.FormatError, match=r"with a decimal comma\. Read the file with decimal=','\."):
+        gmil.read(path, **named)
+    bags, y = gmil.read(path, **named, decimal=",")
+    expected, labels = gmil.read(frame, **named)
+    np.testing.assert_array_equal(bags.instances, expected.instances)
+    assert y.tolist() == labels.tolist()
+    assert "Read the file with --decimal ,." in run("data", "info", path, "--bag", "molecule").stderr
+    assert run("data", "info", path, "--bag", "molecule", "--decimal", ",").exit_code == 0
+    with pytest.raises(gmil.BagValidationError, match=r"decimal must be '\.' or ',', got ';'"):
+        gmil.read(path, decimal=";")
 
 
 # ------------------------------------------------------------------ groups in labels.csv

@@ -35,6 +35,8 @@ class Named(NamedTuple):
     drop: str | Sequence[str] = ()
     known: Sequence[str] | None = None
     """The features of a fitted model, which are taken where no others are named; further columns are left out."""
+    decimal: str = "."
+    """What separates the whole part of a number from the rest, in a text file."""
 
     def all_of(self, role: str) -> list[str]:
         """Return the names given for a role; one name alone is a list of one."""
@@ -147,7 +149,8 @@ def choose(
     """
     if given is not None:
         if given not in names:
-            msg = f"The {role} {noun} {given!r} is not there; {_those_there(names, noun)}."
+            what = noun if role in ("info", "drop") else f"{role} {noun}"
+            msg = f"The {what} {given!r} is not there; {_those_there(names, noun)}."
             raise BagValidationError(msg, parameter=role, fix=f"Name another with {{{role}}}")
         return given
     free = [name for name in names if name not in taken]

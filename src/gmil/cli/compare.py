@@ -74,7 +74,7 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
         refuse_non_finite(labelled.bags)
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
     asked |= {"positive": wanted["positive"], "group": reader.group}
-    asked |= {"exclude": list(reader.exclude), "missing": wanted["missing"]}
+    asked |= {"exclude": list(reader.exclude), "decimal": reader.decimal, "missing": wanted["missing"]}
     summary = _compare(labelled, Wanted.of(wanted), asked, output)
     _print(summary)
     _write(summary, Path(output))

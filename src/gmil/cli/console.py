@@ -72,7 +72,7 @@ def in_options(error: Any) -> str:
         return f"{error.args[0]} {_advice_on_missing()}"
     parameters = ("bag", "label", "features", "repeats", *_OPTIONS)
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
-    return str(error.told({**options, "in_memory": "leave out --stream"}))
+    return str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
 
 
 def _advice_on_missing() -> str:

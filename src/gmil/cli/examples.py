@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import click
 
 
 class Help(NamedTuple):

@@ -54,6 +54,7 @@ class Reader(NamedTuple):
     label: str | None = None
     features: str | None = None
     exclude: tuple[str, ...] = ()
+    decimal: str = "."
     group: str | None = None
     stream: bool = False
     dask: str | None = None
@@ -124,7 +125,7 @@ class Reader(NamedTuple):
 
     def _named(self) -> Named:
         info = () if self.group is None else (self.group,)
-        return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known)
+        return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known, self.decimal)
 
     def _with_remembered(self, path: Path, streams: bool) -> Reader:
         """Return the reader with the columns that a model remembers, those that the data has."""
@@ -218,8 +219,9 @@ class Method(NamedTuple):
 
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
         """Return the classifier for data; behind a step for missing values, where one is asked for."""
+        name = self.name
         start = GMIL.from_paper(data.name).get_params() if self.paper else {}
-        found = make_estimator(self.name, self.settings, self.positive, data.y, start)
+        found = make_estimator(name, self.settings, self.positive, data.y, start)
         return imputing(found if seed is None else seeded(found, self.settings, seed), self.missing)
 
 

@@ -97,6 +97,9 @@ _columns = (
     click.option(
         "--exclude", metavar="A,B,...", callback=_excluded, help="Columns, or patterns of them, that are no features."
     ),
+    click.option(
+        "--decimal", type=click.Choice([".", ","]), default=".", show_default=True, help="Decimal sign of a CSV file."
+    ),
 )
 _group = click.option(
     "--group",

@@ -51,8 +51,9 @@ def report(run: str, data: str | None, output: str | None, look: str | None, rea
 
 def _report_model(model: str, data: str, output: str | None, reader: Reader) -> None:
     from gmil.reporting import report as report_of
+    from gmil.reporting.result import checked_target
 
-    target = Path(output) if output is not None else Path(model).with_suffix(".html")
+    target = checked_target(Path(model).with_suffix(".html") if output is None else output)
     refuse_target(target, model, data)
     estimator, columns = model_files.load_with_columns(model)
     found = reader.of_model(estimator, columns).read(data, in_memory=True, needs_labels=False)

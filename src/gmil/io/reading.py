@@ -45,6 +45,7 @@ def read(
     features: str | Sequence[str] | None = None,
     info: Sequence[str] = (),
     drop: str | Sequence[str] = (),
+    decimal: str = ".",
 ) -> tuple[Bags, NDArray[Any] | None]:
     """Read bags and labels from a file, a folder or a data frame.
 
@@ -70,6 +71,9 @@ def read(
         ``labels.csv``.
     drop : str or sequence of str
         Columns that are none of these; patterns too.
+    decimal : {".", ","}
+        The decimal sign of numbers in a CSV or TSV file: a comma in many spreadsheets of Europe. It is never guessed,
+        as 1,234 may be a thousand.
 
     Returns
     -------
@@ -93,7 +97,10 @@ def read(
     array([[0.5],
            [2. ]])
     """
-    return read_named(source, Named(bag, label, features, info, drop))
+    if decimal not in (".", ","):
+        msg = f"must be '.' or ',', got {decimal!r}."
+        raise BagValidationError(msg, parameter="decimal")
+    return read_named(source, Named(bag, label, features, info, drop, decimal=decimal))
 
 
 def read_named(source: Any, named: Named) -> tuple[Bags, NDArray[Any] | None]:

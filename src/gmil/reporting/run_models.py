@@ -82,7 +82,7 @@ def _read_again(data: dict[str, Any]) -> tuple[Bags, Any, Any]:
     else:
         info = () if group is None else (group,)
         names = {"bag": data["bag"], "label": data["label"], "features": data["features"], "info": info}
-        bags, y = datasets.read(source, **names, drop=data.get("exclude", ()))
+        bags, y = datasets.read(source, **names, drop=data.get("exclude", ()), decimal=data.get("decimal", "."))
     groups = groups_of(bags, group)
     if data_fingerprint(bags, y, groups) != data["fingerprint"]:
         msg = f"{os.fspath(source)} is not what it was when the methods were compared. Compare them again."
