@@ -11,24 +11,9 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import gmil
 from gmil.cli import console
-from gmil.cli.main import main
-
-
-@pytest.fixture
-def run():
-    """Run the command in this process; the result has ``stdout``, ``stderr`` and ``exit_code``."""
-
-    def call(*arguments):
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return call
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ CLUMSY = [
     (
         "a group that labels.csv lacks",
         "cv {}/rooms --group bed",
-        "The column 'bed' is not there; the columns are 'bag'",
+        "The group column 'bed' is not there; the columns are",
     ),
     ("groups in blocks", "cv {}/good.csv --group site --stream", "--stream and --dask read blocks. Leave out one."),
     ("a CSV file in blocks", "cv {}/good.csv --stream", "only Parquet files and folders can. Convert it, or leave out"),

@@ -9,23 +9,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import gmil
-from gmil.cli.main import main
 from gmil.io.model_files import Columns, load_with_columns
 from gmil.io.model_files import save as save_model
-
-
-@pytest.fixture
-def run():
-    def call(*arguments):
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -174,7 +161,7 @@ def test_patterns_stand_for_columns_of_numbers(columns, expected):
     ("columns", "message"),
     [
         ({"features": "fp_*"}, r"The features column 'fp_\*' is not there"),
-        ({"drop": "fp_*"}, r"The column 'fp_\*' is not there"),
+        ({"drop": "fp_*"}, r"The drop column 'fp_\*' is not there"),
         ({"drop": "*"}, "No features column was found"),
     ],
 )
@@ -246,3 +233,24 @@ def test_groups_are_found_in_the_labels_of_a_folder(run, tmp_path):
     assert "Name another with --group." in run("cv", folder, "--group", "patient").stderr
     (folder / "labels.csv").unlink()
     assert "labels.csv, which does not exist" in run("cv", folder, "--group", "patient").stderr
+
+
+def test_folders_of_tables_keep_names_and_leave_columns_out(run, frame, tmp_path):
+    folder = tmp_path / "clips"
+    folder.mkdir()
+    for name, rows in frame.groupby("molecule"):
+        rows.drop(columns=["molecule", "activity", "lab"]).to_parquet(folder / f"{name}.parquet")
+    lines = frame.groupby("molecule").first()["activity"].rename("label")
+    lines.rename_axis("bag").reset_index().to_csv(folder / "labels.csv", index=False)
+    assert gmil.read(folder)[0].feature_names == ("desc_a", "desc_b", "desc_c", "mass")
+    run("fit", folder, "--exclude", "mass", "--method", "gmil", "-o", tmp_path / "m.gmil")
+    assert list(gmil.load(tmp_path / "m.gmil").feature_names_in_) == ["desc_a", "desc_b", "desc_c"]
+    result = run("predict", tmp_path / "m.gmil", folder)
+    assert len(decisions(result)) == 30
+    assert "The model does not know 'mass': left out." in result.stderr
+    np.save(tmp_path / "clips.npy", np.ones((2, 2)))
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "clips.npy").rename(tmp_path / "plain/a.npy")
+    refused = run("data", "info", tmp_path / "plain", "--exclude", "mass")
+    assert "a.npy is a matrix without names of columns" in refused.stderr
+    assert refused.stderr.endswith("Do without --exclude.\n")

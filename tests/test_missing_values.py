@@ -9,21 +9,8 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import gmil
-from gmil.cli.main import main
-
-
-@pytest.fixture
-def run():
-    def call(*arguments):
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return call
 
 
 @pytest.fixture

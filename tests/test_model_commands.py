@@ -6,26 +6,13 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from numpy.testing import assert_allclose
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, confusion_matrix, roc_auc_score
 
 import gmil
 from gmil.base import methods
-from gmil.cli.main import main
 from gmil.cli.methods import method_named
 from gmil.model_selection.scoring import score_model
-
-
-@pytest.fixture
-def run():
-    def call(*arguments):
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return call
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_damaged_files_never_end_in_a_foreign_error(data, good_files, tmp_path):
         ),
         (TABLE, {"label": "grade"}, r"label column 'grade' is not there"),
         (TABLE, {"features": ["g"]}, r"features column 'g' is not there"),
-        (TABLE, {"info": ["time"]}, r"The column 'time' is not there"),
+        (TABLE, {"info": ["time"]}, r"info column 'time' is not there"),
         (TABLE, {"features": ["f", "label"], "label": "f"}, None),
         (
             {"who": [1], "f": [1.0]},

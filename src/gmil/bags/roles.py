@@ -149,8 +149,7 @@ def choose(
     """
     if given is not None:
         if given not in names:
-            what = noun if role in ("info", "drop") else f"{role} {noun}"
-            msg = f"The {what} {given!r} is not there; {_those_there(names, noun)}."
+            msg = f"The {role} {noun} {given!r} is not there; {_those_there(names, noun)}."
             raise BagValidationError(msg, parameter=role, fix=f"Name another with {{{role}}}")
         return given
     free = [name for name in names if name not in taken]

@@ -75,7 +75,7 @@ def _missing_findings(bags: Bags) -> list[Finding]:
     worst = [f"{names[j]} {counts[j]}" for j in np.argsort(-counts, kind="stable") if counts[j]]
     text = (
         f"{len(columns)} of {X.shape[0] * X.shape[1]} cells are missing, in {len(worst)} of {X.shape[1]} columns: "
-        f"{listed(worst, 10)}. They are filled with training medians in the tests below."
+        f"{listed(worst, 10)}. In the tests below they are filled with training medians, as gmil.Impute does."
     )
     return [Finding("missing values", "warning", float(len(columns)), text), *findings]
 

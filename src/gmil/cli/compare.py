@@ -119,7 +119,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     known = is_dataset(asked["source"])
     source = asked["source"] if known else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
-    notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
+    notes = [*comparison.notes_on_groups(asked["group"], groups), *comparison.notes_on_missing(wanted.missing), *notes]
     return comparison.summarize(results, check, data, notes, groups=groups)
 
 

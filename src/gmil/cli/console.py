@@ -72,7 +72,8 @@ def in_options(error: Any) -> str:
         return f"{error.args[0]} {_advice_on_missing()}"
     parameters = ("bag", "label", "features", "repeats", *_OPTIONS)
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
-    return str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
+    text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
+    return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")
 
 
 def _advice_on_missing() -> str:

@@ -138,9 +138,9 @@ def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
 def _scan_folder(
     folder: Path, files: list[Path], named: Named, labels: str | os.PathLike[str] | None
 ) -> tuple[LazyBags, NDArray[Any] | None]:
-    source = FolderSource.of(files, named.features)
+    source = FolderSource.of(files, named)
     ids = np.array([file.stem for file in files])
-    bags = LazyBags(source, source.edges, ids)
+    bags = LazyBags(source, source.edges, ids, source.wanted.feature_names)
     table = folder / LABELS_FILE if labels is None else Path(labels)
     if labels is None and not table.exists():
         return bags, None

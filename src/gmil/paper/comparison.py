@@ -178,6 +178,15 @@ def notes_on_groups(column: str | None, groups: Any) -> list[str]:
     ]
 
 
+def notes_on_missing(missing: str) -> list[str]:
+    """Return what must be said where missing values were filled or dropped."""
+    notes = {
+        "median": "Missing values: filled with the medians of the training folds.",
+        "drop": "Missing values: instances with one were dropped, in training and in test folds.",
+    }
+    return [notes[missing]] if missing in notes else []
+
+
 def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the comparison with one line per method, for CSV."""
     lines = []
