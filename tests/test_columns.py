@@ -9,10 +9,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import gmil
-from gmil.io.model_files import Columns, load_with_columns
+from gmil.io.model_files import Origin, load_with_origin
 from gmil.io.model_files import save as save_model
+from gmil.io.model_files.origin import marks_of
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_columns_that_are_missing_are_named(run, frame, fitted, tmp_path):
 
 
 def test_columns_are_remembered_where_the_data_has_them(run, frame, fitted, tmp_path):
-    assert load_with_columns(fitted)[1] == Columns("molecule", "activity", "lab")
+    assert load_with_origin(fitted)[1].columns == {"bag": "molecule", "label": "activity", "group": "lab"}
     scored = run("score", fitted, tmp_path / "train.csv", "--json")
     assert scored.exit_code == 0, scored.stderr
     frame.drop(columns=["lab", "activity"]).to_csv(tmp_path / "new.csv", index=False)
@@ -114,23 +116,41 @@ def test_the_list_column_is_remembered(run, tmp_path):
     table = pd.DataFrame({"bag": bags.segment_ids, "label": np.repeat(y, bags.sizes), "clip": list(bags.instances)})
     table.to_parquet(tmp_path / "t.parquet")
     run("fit", tmp_path / "t.parquet", "--features", "clip", "-o", tmp_path / "m.gmil", "--method", "gmil")
-    assert load_with_columns(tmp_path / "m.gmil")[1].features == "clip"
+    assert load_with_origin(tmp_path / "m.gmil")[1].features == "clip"
     assert len(decisions(run("predict", tmp_path / "m.gmil", tmp_path / "t.parquet"))) == 20
 
 
-def test_columns_in_a_file_are_checked(gaussian_bags, tmp_path, monkeypatch):
+def test_what_a_file_tells_of_its_data_is_checked(gaussian_bags, tmp_path, monkeypatch):
     bags, y = gaussian_bags()
     model = gmil.GMIL(random_state=0).fit(bags, y)
     save_model(model, tmp_path / "plain.gmil")
-    assert load_with_columns(tmp_path / "plain.gmil")[1] == Columns()
-    save_model(model, tmp_path / "bad.gmil", Columns(bag=7))
-    with pytest.raises(gmil.ModelFileError, match="the columns of the model bag must be a string"):
-        gmil.load(tmp_path / "bad.gmil")
-    monkeypatch.setattr(Columns, "_asdict", lambda _: {"bag": "a", "code": "b"})
-    save_model(model, tmp_path / "more.gmil", Columns(bag="a"))
-    monkeypatch.undo()
-    with pytest.raises(gmil.ModelFileError, match="the columns of the model must be a dict of"):
+    assert load_with_origin(tmp_path / "plain.gmil")[1] == Origin()
+    for wrong, message in ((Origin(bag=7), "bag must be a string"), (Origin(marks=(1,)), "marks 0 must be a string")):
+        save_model(model, tmp_path / "bad.gmil", wrong)
+        with pytest.raises(gmil.ModelFileError, match=f"the origin of the model {message}"):
+            gmil.load(tmp_path / "bad.gmil")
+    monkeypatch.setattr(Origin, "to_json", lambda _: {"bag": "a", "code": "b"})
+    save_model(model, tmp_path / "more.gmil", Origin(bag="a"))
+    with pytest.raises(gmil.ModelFileError, match="the origin of the model must be a dict of"):
         gmil.load(tmp_path / "more.gmil")
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_training_bags_are_known_again(gaussian_bags, layout):
+    bags, _ = gaussian_bags()
+    bags = gmil.Bags(layout(bags.instances), bags.offsets)
+    origin = Origin(marks=tuple(marks_of(bags[:10])))
+    assert [origin.count_seen(bags[some]) for some in ([0, 9], [10, 11], [3, 20])] == [2, 0, 1]
+    assert Origin().count_seen(bags) == 0
+
+
+def test_figures_on_training_bags_are_called_so(run, frame, fitted, tmp_path):
+    assert "30 bags, 30 of them training bags of the model" in run("score", fitted, tmp_path / "train.csv").stdout
+    assert json.loads(run("score", fitted, tmp_path / "train.csv", "--json").stdout)["training_bags"] == 30
+    run("report", fitted, tmp_path / "train.csv", "-o", tmp_path / "page.html")
+    assert "30 of them training bags of the model, on which figures are no test" in (tmp_path / "page.html").read_text()
+    frame.assign(mass=frame["mass"] + (frame["molecule"] == "m3")).to_csv(tmp_path / "other.csv", index=False)
+    assert "30 bags, 29 of them" in run("score", fitted, tmp_path / "other.csv").stdout
 
 
 # ------------------------------------------------------------------ patterns

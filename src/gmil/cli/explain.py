@@ -30,8 +30,8 @@ def explain(model: str, data: str, bag_id: str, bag_column: str | None, top: int
 
     It lists the instances by their score, the highest first, and what the method has to tell about the bag.
     """
-    estimator, columns = model_files.load_with_columns(model)
-    found = Reader(bag=bag_column).of_model(estimator, columns).read(data, in_memory=True, needs_labels=False)
+    estimator, origin = model_files.load_with_origin(model)
+    found = Reader(bag=bag_column).of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
     bag = found.bags[[_position(found.bags, bag_id)]]
     about = bag_table(estimator, bag).to_pylist()[0]
     reason = str(estimator.explain(bag)) if hasattr(estimator, "explain") else None

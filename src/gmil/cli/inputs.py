@@ -17,7 +17,8 @@ from gmil.cli.console import said_warnings, say
 from gmil.cli.methods import method_named
 from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, listed
 from gmil.greedy import GMIL
-from gmil.io.model_files import Columns
+from gmil.io.model_files import Origin
+from gmil.io.model_files.origin import marks_of
 from gmil.io.reading import column_names, read_named
 from gmil.io.scanning import scan_named
 from gmil.paper.runs.data import groups_of
@@ -60,19 +61,19 @@ class Reader(NamedTuple):
     dask: str | None = None
     known: tuple[str, ...] | None = None
     """The features of a model; these are taken, in its order, where no others are named."""
-    remembered: Columns = Columns()
-    """The columns that a model was fitted with, for those that are not named and are there."""
+    origin: Origin = Origin()
+    """What a model remembers of its data: columns, for those that are not named and are there."""
 
-    def of_model(self, model: Any, columns: Columns) -> Reader:
+    def of_model(self, model: Any, origin: Origin) -> Reader:
         """Return what reads the columns that a model knows."""
         names = getattr(model, "feature_names_in_", None)
-        return self._replace(known=None if names is None else tuple(names), remembered=columns)
+        return self._replace(known=None if names is None else tuple(names), origin=origin)
 
-    @property
-    def columns(self) -> Columns:
-        """The columns that a model is to remember."""
+    def origin_of(self, bags: Any) -> Origin:
+        """Return what a model that is fitted on bags is to remember; of bags on disk no marks."""
         one = self.features is not None and not isinstance(self.feature_columns, list) and not is_pattern(self.features)
-        return Columns(self.bag, self.label, self.group, self.features if one else None)
+        marks = () if isinstance(bags, LazyBags) else tuple(marks_of(bags))
+        return Origin(self.bag, self.label, self.group, self.features if one else None, marks)
 
     @property
     def feature_columns(self) -> list[str] | str | None:
@@ -129,13 +130,13 @@ class Reader(NamedTuple):
 
     def _with_remembered(self, path: Path, streams: bool) -> Reader:
         """Return the reader with the columns that a model remembers, those that the data has."""
-        if not any(self.remembered):
+        if not self.origin.columns:
             return self
         there = column_names(path)
-        found = {
+        found: dict[str, Any] = {
             role: name
-            for role, name in self.remembered._asdict().items()
-            if name is not None and getattr(self, role) is None and (there is None or name in there)
+            for role, name in self.origin.columns.items()
+            if getattr(self, role) is None and (there is None or name in there)
         }
         if streams:  # groups need the data in memory, and predictions need no groups
             found.pop("group", None)

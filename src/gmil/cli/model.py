@@ -46,7 +46,7 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
         with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags, said_warnings():
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
-        model_files.save(estimator, output, reader.columns)
+        model_files.save(estimator, output, reader.origin_of(labelled.bags))
         say(f"{output}: {method.name} fitted on {size}.")
 
 
@@ -63,8 +63,8 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
     """
     with cluster(reader.dask) as client:
         _check_output(output, model, data)
-        estimator, columns = model_files.load_with_columns(model)
-        found = reader.of_model(estimator, columns).read(data, needs_labels=False)
+        estimator, origin = model_files.load_with_origin(model)
+        found = reader.of_model(estimator, origin).read(data, needs_labels=False)
         with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)

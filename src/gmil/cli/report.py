@@ -9,6 +9,7 @@ import click
 
 from gmil.cli.console import announced, say
 from gmil.cli.options import data_options
+from gmil.cli.score import about_seen
 from gmil.io import model_files
 from gmil.safety.atomic import refuse_target
 
@@ -55,10 +56,12 @@ def _report_model(model: str, data: str, output: str | None, reader: Reader) -> 
 
     target = checked_target(Path(model).with_suffix(".html") if output is None else output)
     refuse_target(target, model, data)
-    estimator, columns = model_files.load_with_columns(model)
-    found = reader.of_model(estimator, columns).read(data, in_memory=True, needs_labels=False)
+    estimator, origin = model_files.load_with_origin(model)
+    found = reader.of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
     with announced(f"A page of {len(found.bags)} bags"):
-        made = report_of(estimator, found.bags, found.y, title=f"{Path(model).name} on {found.name}")
+        seen = about_seen(origin.count_seen(found.bags))
+        title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags{seen}"
+        made = report_of(estimator, found.bags, found.y, title=title)
         say(f"{made.save(target)} is written.")
     click.echo(made.summary.verdict)
 

@@ -30,14 +30,19 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     Intervals are by bootstrap over bags, or over groups. Take bags that the model was not fitted on: on others every
     figure is too good.
     """
-    estimator, columns = model_files.load_with_columns(model)
-    found = for_method(estimator, reader.of_model(estimator, columns).labelled(data, in_memory=True))
-    scores = score_model(estimator, found.bags, found.y, found.groups)
-    about = {"model": model, "dataset": found.name, "bags": len(found.bags)}
+    estimator, origin = model_files.load_with_origin(model)
+    found = for_method(estimator, reader.of_model(estimator, origin).labelled(data, in_memory=True))
+    scores, n_seen = score_model(estimator, found.bags, found.y, found.groups), origin.count_seen(found.bags)
+    about = {"model": model, "dataset": found.name, "bags": len(found.bags), "training_bags": n_seen}
     if as_json:
         click.echo(json.dumps({**about, **_plain(scores)}, indent=2))
         return
-    _print(scores, f"{model} on {found.name}: {len(found.bags)} bags")
+    _print(scores, f"{model} on {found.name}: {len(found.bags)} bags{about_seen(n_seen)}")
+
+
+def about_seen(n_seen: int) -> str:
+    """Return how many bags the model was fitted on, where there are any."""
+    return f", {n_seen} of them training bags of the model, on which figures are no test" if n_seen else ""
 
 
 def _plain(scores: Scores) -> dict[str, Any]:

@@ -11,14 +11,15 @@ would believe, and `probing` asks the model about two tiny bags.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gmil.errors import ModelFileError
 from gmil.io.model_files.container import FORMAT_VERSION, checksum, read_container, write_container
 from gmil.io.model_files.damage import DamageError, clear_damage
+from gmil.io.model_files.origin import Origin
 from gmil.io.model_files.probing import check_probe, probe
 from gmil.io.model_files.registry import import_late_modules, register_class, register_late, registered_classes
-from gmil.io.model_files.schema import Choice, OrNone, Record
+from gmil.io.model_files.schema import Choice, Record
 from gmil.io.model_files.values import Decoder, encode, encode_model
 
 if TYPE_CHECKING:
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT_VERSION",
-    "Columns",
     "DamageError",
+    "Origin",
     "checksum",
     "clear_damage",
     "import_late_modules",
     "load",
     "load_parts",
-    "load_with_columns",
+    "load_with_origin",
     "register_class",
     "register_late",
     "registered_classes",
@@ -48,25 +49,12 @@ __all__ = [
 ]
 
 
-class Columns(NamedTuple):
-    """The columns of the table that a model was fitted on, where they were named; files without them do."""
-
-    bag: str | None = None
-    label: str | None = None
-    group: str | None = None
-    features: str | None = None
-    """One list column; the names of several are the features of the model."""
-
-
-_COLUMNS = Record(dict.fromkeys(Columns._fields, OrNone(Choice())))
-
-
-def save(model: BaseEstimator, path: str | os.PathLike[str], columns: Columns | None = None) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], origin: Origin | None = None) -> None:
     """Write a fitted model to ``path``; an existing file is replaced in one step."""
     tensors: dict[str, NDArray[Any]] = {}
     content = {"model": encode_model(model, "", tensors), "probe": probe(model)}
-    if columns is not None and any(columns):
-        content["columns"] = columns._asdict()
+    if origin is not None and any(origin):
+        content["origin"] = origin.to_json()
     write_container(content, tensors, path, _gmil_version())
 
 
@@ -111,11 +99,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     estimator
         The model, as it was saved.
     """
-    return load_with_columns(path)[0]
+    return load_with_origin(path)[0]
 
 
-def load_with_columns(path: str | os.PathLike[str]) -> tuple[Any, Columns]:
-    """Read a model as `load` does, and the columns of the table that it was fitted on."""
+def load_with_origin(path: str | os.PathLike[str]) -> tuple[Any, Origin]:
+    """Read a model as `load` does, and what is known of the data that it was fitted on."""
     document, tensors = read_container(path)
     with clear_damage(path):
         if "parts" in document and "model" not in document:
@@ -125,9 +113,7 @@ def load_with_columns(path: str | os.PathLike[str]) -> tuple[Any, Columns]:
         model = decoder.model(document["model"])
         decoder.finish()
         check_probe(model, document["probe"] if document["version"] > 1 else None)
-        columns = document.get("columns", Columns()._asdict())
-        _COLUMNS.check(columns, "the columns of the model", {})
-        return model, Columns(**columns)
+        return model, Origin.from_json(document.get("origin"))
 
 
 def load_parts(path: str | os.PathLike[str], kind: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:
