@@ -82,6 +82,18 @@ def test_dropped_instances_have_an_empty_score(run, gappy, tmp_path):
     assert [row["score"] == "" for row in rows] == np.isnan(bags.instances).any(axis=1).tolist()
 
 
+def test_groups_reach_the_method_behind_the_step(run, gappy, tmp_path):
+    path, bags, y = gappy
+    frame = pd.read_csv(path)
+    groups = np.arange(30) // 3
+    frame.assign(patient=[f"p{int(name[1:]) // 3}" for name in frame["bag"]]).to_csv(tmp_path / "g.csv", index=False)
+    run("fit", tmp_path / "g.csv", "--group", "patient", "--missing", "median", "-o", tmp_path / "m.gmil")
+    expected = gmil.make_pipeline(gmil.Impute(), gmil.WeightedGMIL(random_state=0)).fit(bags, y, groups=groups)
+    np.testing.assert_array_equal(
+        gmil.load(tmp_path / "m.gmil").decision_function(bags), expected.decision_function(bags)
+    )
+
+
 def test_a_bag_without_a_complete_instance_is_named(run, tmp_path):
     (tmp_path / "gap.csv").write_text("bag,label,f\na,0,1\nb,0,\nc,1,3\nd,1,4\n")
     result = run("fit", tmp_path / "gap.csv", "--missing", "drop", "-o", tmp_path / "m.gmil")

@@ -13,6 +13,7 @@ from gmil.cli.inputs import Reader
 from gmil.cli.model import bag_table, instance_table
 from gmil.errors import BagValidationError, listed
 from gmil.io import model_files
+from gmil.model_selection.folds import last_step
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -43,7 +44,7 @@ def explain(model: str, data: str, bag_id: str, bag_column: str | None, top: int
     if reason is not None:
         click.echo(reason)
     if not rows:
-        click.echo(f"{type(estimator).__name__} gives no scores to instances.")
+        click.echo(f"{type(last_step(estimator)[1]).__name__} gives no scores to instances.")
         return
     title = f"{min(top, len(rows))} of {len(rows)} instances, the highest score first"
     print_table(list(rows[0]), [[_text(value) for value in row.values()] for row in rows[:top]], title=title)

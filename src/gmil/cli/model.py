@@ -17,7 +17,7 @@ from gmil.cli.options import block_options, group_block_options, method_options,
 from gmil.errors import BagValidationError
 from gmil.io import model_files
 from gmil.model_selection.fold_by_fold import positive_class
-from gmil.model_selection.folds import fit_with_groups
+from gmil.model_selection.folds import fit_with_groups, last_step
 from gmil.safety.atomic import refuse_target, replacing
 from gmil.scale import LazyBags
 
@@ -117,7 +117,7 @@ def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     import pyarrow as pa
 
     if not hasattr(estimator, "score_instances"):
-        msg = f"{type(estimator).__name__} has no scores for instances. Leave out --instances."
+        msg = f"{type(last_step(estimator)[1]).__name__} has no scores for instances. Leave out --instances."
         raise BagValidationError(msg)
     numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
     columns: dict[str, Any] = {"bag": pa.array(np.repeat(_ids(bags), bags.sizes).tolist()), "instance": numbers}

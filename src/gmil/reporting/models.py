@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.greedy import codebook
+from gmil.model_selection.folds import last_step
 from gmil.paper.runs.environment import versions
 from gmil.pipeline import kept_instances
 from gmil.reporting.explorer import explore
@@ -59,7 +60,7 @@ def report(model: Any, bags: Any, y: Any = None, *, label: Any = None, title: st
     shown, predictions = summarize_model(model, bags, y, label=label)
     summary = Summary(
         title=title or f"{type(model).__name__} on {len(predictions.predicted)} bags",
-        verdict=verdict(type(model).__name__, predictions),
+        verdict=verdict(type(last_step(getattr(model, "best_estimator_", model))[1]).__name__, predictions),
         models=[shown],
         environment=versions(),
     )
