@@ -148,6 +148,7 @@ CLUMSY = [
     ),
     ("a mistyped cell", "cv {}/slip.csv", "slip.csv, line 5: the column 'width' holds '1..5' where a number should be"),
     ("infinity", "cv {}/infinite.csv", "X contains infinity: in bag 1 (m1), instance 1, column 0 (width)"),
+    ("infinity, compared", "compare {}/infinite.csv --missing median -o {}/out", "X contains infinity: in bag 1 (m1)"),
     ("a number too large", "cv {}/huge.csv", "X contains a value that is too large: 1e+200 in bag 1 (m1)"),
     ("no such method", "cv {}/good.csv --method magic", "There is no method 'magic'; the methods are annealed-svm, "),
     ("a name of two methods", "cv {}/good.csv --method mi-svm", "could be mi-svm-instance or mi-svm-witness"),

@@ -88,6 +88,13 @@ def test_what_cannot_be_measured_is_left_open(gaussian_bags):
         score_model(model, bags, np.where(y == 1, 7, y))
 
 
+def test_models_of_several_labels_are_refused(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=30)
+    model = gmil.WeightedGMIL(20, random_state=0).fit(bags, np.column_stack([y, 1 - y]))
+    with pytest.raises(gmil.BagValidationError, match="one label, but this model gives several"):
+        score_model(model, bags, y)
+
+
 def test_score_prints_measures_and_the_confusion_matrix(run, files):
     model_file, data, model, bags, y = files
     shown = run("score", model_file, data).stdout

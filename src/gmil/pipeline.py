@@ -102,6 +102,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
     def explain(self, bag: Any, **params: Any) -> Any:
         """Return what decided about one bag, as the last step explains it.
 
+        Where `gmil.Impute` drops instances, an explanation that has a method ``renumbered``, as `gmil.Explanation`
+        has, is told their numbers in the bag given.
+
         Parameters
         ----------
         bag : 2-D array or Bags of one bag
@@ -110,7 +113,7 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """
         bags, kept = self._before_last(bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True))
         found = self.steps[-1][1].explain(bags, **params)
-        return found if kept.all() else found.renumbered(np.flatnonzero(kept))
+        return found if kept.all() or not hasattr(found, "renumbered") else found.renumbered(np.flatnonzero(kept))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file that `gmil.load` reads; no file that it reads can run code.

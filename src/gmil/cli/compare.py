@@ -70,8 +70,7 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     the output folder: a comparison that was stopped goes on.
     """
     labelled = reader.labelled(data, in_memory=True)
-    if wanted["missing"] == "error":  # once, and not by every method
-        refuse_non_finite(labelled.bags)
+    refuse_non_finite(labelled.bags, allow_nan=wanted["missing"] != "error")  # once, and not by every method
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
     asked |= {"positive": wanted["positive"], "group": reader.group}
     asked |= {"exclude": list(reader.exclude), "decimal": reader.decimal, "missing": wanted["missing"]}

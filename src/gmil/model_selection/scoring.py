@@ -62,6 +62,9 @@ def score_model(model: Any, bags: Any, y: Any, groups: Any = None) -> Scores:
     classes, y = np.asarray(model.classes_), np.asarray(y)
     _refuse_other_labels(y, classes)
     predictions = model.predict(bags)
+    if predictions.ndim > 1:
+        msg = "Scores are of models that give every bag one label, but this model gives several."
+        raise BagValidationError(msg)
     places = np.searchsorted(classes, y)
     correct = (predictions == y).astype(np.float64)
     counts = np.bincount(places, minlength=len(classes))
