@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.browser import chromium, visit  # noqa: F401  fixtures
 
 from gmil import Bags
@@ -31,6 +32,21 @@ def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=
 def gaussian_bags():
     """Return the maker of bags and labels."""
     return make_gaussian_bags
+
+
+@pytest.fixture
+def run():
+    """Run the command in this process; the result has ``stdout``, ``stderr`` and ``exit_code``."""
+
+    from gmil.cli.main import main  # here: most tests need no commands
+
+    def call(*arguments):
+        result = CliRunner().invoke(main, [str(a) for a in arguments])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return call
 
 
 @pytest.fixture

@@ -11,24 +11,9 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import gmil
 from gmil.cli import console
-from gmil.cli.main import main
-
-
-@pytest.fixture
-def run():
-    """Run the command in this process; the result has ``stdout``, ``stderr`` and ``exit_code``."""
-
-    def call(*arguments):
-        result = CliRunner().invoke(main, [str(a) for a in arguments])
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return call
 
 
 @pytest.fixture
@@ -272,7 +257,7 @@ def test_doctor(run):
             "The group 'site' must be one for all instances of a bag, but bag 0 (a) has 1 and 2. Correct it",
         ),
         (["cv", "{three}", "--method", "dd", "--folds", "2"], "y has 3 classes. Take a --method that knows several."),
-        (["cv", "{gap}", "--folds", "2"], "Every value must be a finite number. Fill or drop them."),
+        (["cv", "{gap}", "--folds", "2"], "must be a finite number. Fill them with --missing median"),
         (["data", "convert", "{large}", "{out}.parquet"], "too large for float32. Write .csv or .npz, which keep it."),
         (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),

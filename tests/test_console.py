@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
+import click
 import pytest
+from click.testing import CliRunner
 
 import gmil
 from gmil.cli import console
+from gmil.cli.examples import HELP, commands_of
 from gmil.cli.inputs import parse_setting
 from gmil.cli.main import main
 
@@ -26,6 +30,60 @@ def test_the_module_runs_and_help_names_every_command():
         assert f"  {name} " in done.stdout
     version = subprocess.run([sys.executable, "-m", "gmil", "--version"], capture_output=True, text=True, check=True)
     assert gmil.__version__ in version.stdout
+
+
+ALL_COMMANDS = dict(commands_of(main))
+
+
+def test_every_command_has_two_examples_that_can_be_parsed():
+    assert set(HELP) == set(ALL_COMMANDS)
+    for path, known in HELP.items():
+        assert len(known.examples) == 2, path
+        for example in known.examples:
+            words = shlex.split(example)
+            command, arguments = main, words[1:]
+            while isinstance(command, click.Group):
+                command, arguments = command.commands[arguments[0]], arguments[1:]
+            assert command in [inner for _, inner in commands_of(ALL_COMMANDS[path])]
+            command.make_context(path, arguments, parent=click.Context(main, help_option_names=["-h", "--help"]))
+
+
+@pytest.mark.parametrize("path", ALL_COMMANDS)
+def test_help_shows_examples_and_cuts_nothing_at_80_columns(path):
+    shown = CliRunner().invoke(main, [*path.split()[1:], "-h"], terminal_width=80).output
+    for example in HELP[path].examples:
+        assert f"\n    {example}\n" in shown
+    listed = shown.partition("Commands:")[2].partition("Examples:")[0]
+    assert "..." not in listed
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_ctrl_c_is_130_wrong_use_2_and_failed_work_1(monkeypatch):
+    def raising(error):
+        def call(*_, **__):
+            raise error
+
+        return call
+
+    codes = {KeyboardInterrupt(): 130, gmil.BagValidationError("x"): 2, OSError("x"): 1, gmil.DatasetError("x"): 1}
+    for error, code in codes.items():
+        monkeypatch.setattr("gmil.cli.data.datasets.dataset_names", raising(error))
+        result = CliRunner().invoke(main, ["data", "list"])
+        assert result.exit_code == code
+        assert "Traceback" not in result.stderr
+    for arguments in (["nosuch"], ["cv"], ["cv", "musk1", "--nosuch"], ["cv", "musk1", "--missing", "mean"]):
+        assert CliRunner().invoke(main, arguments).exit_code == 2
+
+
+def test_a_real_ctrl_c_is_130():
+    lines = (
+        "import os, signal, threading",
+        "from gmil.cli.main import main",
+        "threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()",
+        "main(['cv', 'musk2', '--repeats', '5000'])",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "gmil: Stopped.\n")
 
 
 def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypatch, capsys):

@@ -97,7 +97,7 @@ def test_missing_values_can_be_filled_in_a_pipeline(training):
     holes = bags.instances.copy()
     holes[5, 1] = holes[17, 0] = np.nan
     with_holes = bags.with_instances(holes)
-    with pytest.raises(BagValidationError, match=r"NaN: in bag .*gmil\.PerInstance\(SimpleImputer\(\)\)"):
+    with pytest.raises(BagValidationError, match=r"NaN: in bag .*gmil\.Impute\(\)"):
         GMIL(random_state=0).fit(with_holes, y)
     model = make_pipeline(PerInstance(SimpleImputer()), PerInstance(), GMIL(random_state=0)).fit(with_holes, y)
     assert model.predict(with_holes).shape == y.shape

@@ -105,6 +105,15 @@ def test_every_estimator_is_public():
     assert {name for name, _ in gmil.all_estimators()} <= set(gmil.__all__)
 
 
+def test_dir_shows_public_names_and_packages_alone():
+    shown = [name for name in dir(gmil) if not name.startswith("__")]
+    assert set(gmil.__all__) <= set(shown)
+    assert {"checks", "datasets", "methods", "reporting"} <= set(shown)
+    assert not {"Any", "TYPE_CHECKING", "annotations", "guard", "import_module", "sys", "warnings"} & set(shown)
+    packages = set(shown) - set(gmil.__all__)
+    assert all(inspect.ismodule(getattr(gmil, name)) for name in packages)
+
+
 def test_every_error_is_one_of_ours():
     errors = [cls for cls in CLASSES.values() if issubclass(cls, Exception)]
     assert errors

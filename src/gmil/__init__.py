@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -36,6 +37,7 @@ from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.result import CVResult
 from gmil.pipeline import Pipeline, make_pipeline, save
 from gmil.scale import LazyBags
+from gmil.transform.impute import Impute
 from gmil.transform.per_instance import PerInstance
 from gmil.weighted import WeightedGMIL
 from gmil.witnesses import Explanation, Witness, smooth_scores
@@ -89,6 +91,7 @@ __all__ = [
     "GMIL",
     "GMILCV",
     "GmilError",
+    "Impute",
     "LazyBags",
     "ModelFileError",
     "PerInstance",
@@ -151,4 +154,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE_MODULES, *_LATE_NAMES})
+    """Return what users may use, and packages of gmil; nothing that this module only imports."""
+    own = {name for name, thing in globals().items() if name.startswith("__") or f"gmil.{name}" in sys.modules}
+    return sorted({*__all__, *own, *_LATE_MODULES})

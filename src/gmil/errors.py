@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_IN_PYTHON = {"features": "features=[...].", "in_memory": "read it into memory with gmil.read."}
+_IN_PYTHON = {
+    "decimal": "decimal=','.",
+    "features": "features=[...].",
+    "in_memory": "read it into memory with gmil.read.",
+}
 """How a fix ends in Python, where that is not ``name=...``."""
 
 

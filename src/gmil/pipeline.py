@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import sklearn.pipeline
 from sklearn import get_config
 from sklearn.utils.metadata_routing import UNUSED
@@ -14,6 +15,7 @@ from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
 from gmil.model_selection.folds import last_step
 from gmil.scale import LazyBags
+from gmil.transform.impute import Impute
 from gmil.validation import check_bags
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from sklearn.base import BaseEstimator
 
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats, Integers
 
 
 def _last_has(method: str) -> Callable[[Pipeline], bool]:
@@ -36,16 +38,15 @@ class Pipeline(sklearn.pipeline.Pipeline):
     Parameters
     ----------
     steps : list of tuples (name, estimator)
-        Transformers of bags, such as `gmil.PerInstance`, and a classifier of bags at the end.
+        Transformers of bags, such as `gmil.Impute` and `gmil.PerInstance`, and a classifier of bags at the end.
     transform_input, memory, verbose
         As in `sklearn.pipeline.Pipeline`. ``memory`` is not saved: a model from a file keeps no cache.
 
     Examples
     --------
     >>> import gmil
-    >>> from sklearn.impute import SimpleImputer
     >>> bags, y = gmil.load_musk1(return_X_y=True)
-    >>> model = gmil.make_pipeline(gmil.PerInstance(SimpleImputer()), gmil.WeightedGMIL(random_state=0))
+    >>> model = gmil.make_pipeline(gmil.Impute(), gmil.WeightedGMIL(random_state=0))
     >>> model.fit(bags, y).score_instances(bags[:2]).shape == (bags[:2].n_instances,)
     True
     """
@@ -86,10 +87,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         Returns
         -------
         array of shape (n_instances,) or (n_instances, n_classes)
-            Aligned with the instances given: a step that drops or adds instances is refused here.
+            Aligned with the instances given: NaN for those that `gmil.Impute` drops. Other steps that drop or add
+            instances are refused here.
         """
-        scores: Floats = self.steps[-1][1].score_instances(self._before_last(X), **params)
-        return scores
+        bags, kept = self._before_last(X)
+        scores: Floats = self.steps[-1][1].score_instances(bags, **params)
+        if kept.all():
+            return scores
+        aligned = np.full((len(kept), *scores.shape[1:]), np.nan)
+        aligned[kept] = scores
+        return aligned
 
     @available_if(_last_has("witnesses"))
     def witnesses(self, X: Any, share: float = 0.9, **params: Any) -> list[Integers]:
@@ -104,12 +111,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         **params
             As ``witnesses`` of the last step takes them.
         """
-        found: list[Integers] = self.steps[-1][1].witnesses(self._before_last(X), share, **params)
-        return found
+        bags, kept = self._before_last(X)
+        found: list[Integers] = self.steps[-1][1].witnesses(bags, share, **params)
+        return found if kept.all() else _numbered_as_given(found, bags.offsets, X, kept)
 
     @available_if(_last_has("explain"))
     def explain(self, bag: Any, **params: Any) -> Any:
         """Return what decided about one bag, as the last step explains it.
+
+        Where `gmil.Impute` drops instances, an explanation that has a method ``renumbered``, as `gmil.Explanation`
+        has, is told their numbers in the bag given.
 
         Parameters
         ----------
@@ -117,8 +128,9 @@ class Pipeline(sklearn.pipeline.Pipeline):
         **params
             As ``explain`` of the last step takes them.
         """
-        bags = bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True)
-        return self.steps[-1][1].explain(self._before_last(bags), **params)
+        bags, kept = self._before_last(bag if isinstance(bag, Bags) else check_bags([bag], allow_nan=True))
+        found = self.steps[-1][1].explain(bags, **params)
+        return found if kept.all() or not hasattr(found, "renumbered") else found.renumbered(np.flatnonzero(kept))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted pipeline to a file that `gmil.load` reads; no file that it reads can run code.
@@ -130,19 +142,16 @@ class Pipeline(sklearn.pipeline.Pipeline):
         """
         save(self, path)
 
-    def _before_last(self, X: Any) -> Any:
-        """Return bags as the last step gets them, of as many instances as were given."""
-        if len(self.steps) == 1:
-            return X
-        found = self[:-1].transform(X)
-        n_given, n_found = _count_instances(X), _count_instances(found)
-        if n_given != n_found:
+    def _before_last(self, X: Any) -> tuple[Any, Booleans]:
+        """Return bags as the last step gets them, and which of the instances given these are, (n_instances,)."""
+        found, kept = _through(self.steps[:-1], X)
+        if kept.sum() != _count_instances(found):
             msg = (
-                f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make {n_found} "
-                f"instances of {n_given}. Leave out or add instances before the pipeline."
+                f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make "
+                f"{_count_instances(found)} instances of {len(kept)}. Leave out or add instances before the pipeline."
             )
             raise BagValidationError(msg)
-        return found
+        return found, kept
 
     def _complete(self) -> None:
         """Refuse what a file gives as steps and is none; a cache that it names would be read without any check."""
@@ -152,6 +161,34 @@ class Pipeline(sklearn.pipeline.Pipeline):
                 "The steps of the Pipeline in the file must be pairs of a name and an estimator. Save the model again."
             )
             raise ModelFileError(msg)
+
+
+def _through(steps: list[tuple[str, Any]], X: Any) -> tuple[Any, Booleans]:
+    """Return bags behind steps, and which of the instances given are left as the steps tell it, (n_instances,)."""
+    kept = np.ones(_count_instances(X), dtype=bool)
+    for _, step in steps:
+        if step is None or step == "passthrough":
+            continue
+        if isinstance(step, sklearn.pipeline.Pipeline):
+            X, kept[kept] = _through(step.steps, X)
+            continue
+        if hasattr(step, "kept_instances"):
+            kept[kept] = step.kept_instances(X)
+        X = step.transform(X)
+    return X, kept
+
+
+def _numbered_as_given(found: list[Integers], offsets: Integers, X: Any, kept: Booleans) -> list[Integers]:
+    """Return numbers of instances within bags as they were given, from those within what is left of them."""
+    given = (X if isinstance(X, (Bags, LazyBags)) else check_bags(X, allow_nan=True)).offsets
+    rows = np.flatnonzero(kept)
+    return [rows[start + own] - first for own, start, first in zip(found, offsets[:-1], given[:-1], strict=True)]
+
+
+def kept_instances(model: Any, X: Any) -> Booleans:
+    """Tell which instances reach the classifier in a pipeline, or in the best one of a search, (n_instances,)."""
+    model = getattr(model, "best_estimator_", model)
+    return _through(model.steps[:-1] if isinstance(model, sklearn.pipeline.Pipeline) else [], X)[1]
 
 
 def _is_step(step: Any) -> bool:
@@ -180,6 +217,11 @@ def make_pipeline(*steps: BaseEstimator, memory: Any = None, verbose: bool = Fal
     ['perinstance', 'gmil']
     """
     return Pipeline(sklearn.pipeline.make_pipeline(*steps).steps, memory=memory, verbose=verbose)
+
+
+def imputing(estimator: BaseEstimator, missing: str) -> BaseEstimator:
+    """Return an estimator behind `gmil.Impute` with a strategy; as it is where missing values are an "error"."""
+    return estimator if missing == "error" else make_pipeline(Impute(missing), estimator)
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:

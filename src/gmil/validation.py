@@ -55,9 +55,9 @@ def check_bags(
         raise BagValidationError(msg)
     X = unmasked(X)
     if is_table(X):
-        bags = _one_instance_bags(X, estimator, reset, allow_nan)
-        if not (allow_nan or allow_large):
-            refuse_non_finite(bags)
+        bags = _one_instance_bags(X, estimator, reset)
+        if not allow_nan:
+            refuse_non_finite(bags, allow_large=allow_large)
         return bags
     bags = X if isinstance(X, Bags) else Bags.from_list(X)
     if len(bags) == 0:
@@ -109,12 +109,12 @@ def _is_blank(item: Any) -> bool:
     return isinstance(item, (list, tuple)) and not item
 
 
-def _one_instance_bags(X: Any, estimator: Any, reset: bool, allow_nan: bool) -> Bags:
+def _one_instance_bags(X: Any, estimator: Any, reset: bool) -> Bags:
     checks: dict[str, Any] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "order": "C",
-        "ensure_all_finite": not allow_nan,
+        "ensure_all_finite": False,
     }
     try:
         matrix = check_array(X, **checks) if estimator is None else validate_data(estimator, X, reset=reset, **checks)

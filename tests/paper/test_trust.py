@@ -209,13 +209,27 @@ def test_rows_are_numbered_alike_where_they_are_equal(rows):
 # ------------------------------------------------------------------ values
 
 
-def test_missing_values_are_counted_and_nothing_is_learnt():
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_missing_values_are_counted_by_column_and_all_questions_are_answered(layout):
     bags, y = clean()
-    found = check_data(planted(bags, 4, np.nan), y)
-    assert found["missing values"].value == bags.n_features
-    assert "the first in bag 4, instance 0, column 0. Fill" in found["missing values"].text
-    assert found.verdict == f"not assessable: {bags.n_features} values are missing"
-    assert warned(found) == {"missing values", "shuffled labels"}
+    rows = bags.instances.copy()
+    rows[::10, 3] = rows[::25, 1] = rows[:, 7] = np.nan
+    names = [f"f{i}" for i in range(bags.n_features)]
+    found = check_data(Bags(layout(rows), bags.offsets, feature_names=names), y)
+    counts = np.isnan(rows).sum(axis=0)
+    assert found["missing values"].value == counts.sum()
+    assert f"in 3 of 10 columns: f7 {counts[7]}, f3 {counts[3]}, f1 {counts[1]}." in found["missing values"].text
+    assert warned(found) == {"missing values"}
+    assert found["constant features"].value == 0
+    assert found.verdict == "better than chance and than bag size"
+
+
+def test_infinite_values_cannot_be_filled():
+    bags, y = clean()
+    found = check_data(planted(bags, 4, np.inf), y)
+    assert found["infinite values"].value == bags.n_features
+    assert found.verdict == f"not assessable: {bags.n_features} values are infinite"
+    assert warned(found) == {"infinite values", "shuffled labels"}
 
 
 def test_constant_features_and_placeholders():

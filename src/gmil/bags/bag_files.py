@@ -33,14 +33,23 @@ class Wanted(NamedTuple):
     columns: str | tuple[str, ...] | None
 
     @classmethod
-    def of(cls, files: Sequence[Path], features: str | Sequence[str] | None) -> Wanted:
+    def of(cls, files: Sequence[Path], named: Named) -> Wanted:
         """Choose what to read; columns are those of the first Parquet file, so that others may order them otherwise."""
-        array = features if isinstance(features, str) else None
+        array = named.features if isinstance(named.features, str) else None
         first = next((file for file in files if file.suffix == ".parquet"), None)
         if first is None:
+            if named.drop:
+                msg = f"{files[0].name} is a matrix without names of columns, so that none can be left out by its name."
+                raise BagValidationError(msg, parameter="drop", fix="Do without {drop}")
             return cls(array, None)
         schema = parquet_files.read_schema(first)
-        return cls(array, roles_of(schema, Named(features=features), needs_bag=False, keeps_labels=False).features)
+        of_bags = Named(features=named.features, drop=named.drop, known=named.known)  # others are in labels.csv
+        return cls(array, roles_of(schema, of_bags, needs_bag=False, keeps_labels=False).features)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features, where every one is a column."""
+        return self.columns if isinstance(self.columns, tuple) else None
 
 
 def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
@@ -67,7 +76,7 @@ def list_bag_files(folder: str | os.PathLike[str]) -> list[Path]:
 
 def read_bag_file(path: Path, wanted: Wanted | None = None) -> Floats:
     """Return the instances of one file, (n_instances, n_features); ``.npy`` files are mapped, not read."""
-    wanted = wanted or Wanted.of([path], None)
+    wanted = wanted or Wanted.of([path], Named())
     if path.suffix == ".parquet":
         table = parquet_files.read_parquet(path)
         return _checked(path, tables.feature_matrix(table, checked_columns(path, table.schema, wanted)))

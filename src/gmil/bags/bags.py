@@ -206,9 +206,9 @@ class Bags:
             The array of an NPZ file, or the columns of a Parquet file. By default its only matrix, and all numbers.
         """
         files = bag_files.list_bag_files(path)
-        wanted = bag_files.Wanted.of(files, features)
+        wanted = bag_files.Wanted.of(files, Named(features=features))
         matrices = (bag_files.read_bag_file(file, wanted) for file in files)
-        return cls.from_list(matrices, bag_ids=[file.stem for file in files])
+        return cls.from_list(matrices, bag_ids=[file.stem for file in files], feature_names=wanted.feature_names)
 
     @classmethod
     def concat(cls, parts: Iterable[Bags]) -> Bags:

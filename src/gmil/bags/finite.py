@@ -19,25 +19,38 @@ _ROOM = 8.0
 """Distances are made of sums and differences of squares: a value this many times smaller than the root is safe."""
 
 
-def refuse_non_finite(bags: Bags, numbers: Integers | None = None, *, allow_large: bool = False) -> None:
-    """Refuse NaN, infinity and, unless ``allow_large``, values whose squares overflow.
+MISSING = "missing"
+"""What an error about missing values is about: a parameter of no one, which the command line has as an option."""
+
+
+def refuse_non_finite(
+    bags: Bags, numbers: Integers | None = None, *, allow_large: bool = False, allow_nan: bool = False
+) -> None:
+    """Refuse infinity and, unless they are allowed, NaN and values whose squares overflow.
 
     The first bag, instance and column that holds one is named; ``numbers`` are those of the bags.
     """
     if are_usable(bags.instances):
         return
     stored = _stored(bags.instances)
-    finite = np.isfinite(stored)
-    if not finite.all():
-        value, place = first_non_finite(bags, numbers)
-        msg = (
-            f"X contains {'NaN' if np.isnan(value) else 'infinity'}: in {place} ({int((~finite).sum())} such values in "
-            "all). Every value must be a finite number."
-        )
-        fix = "Fill or drop them, for example with gmil.PerInstance(SimpleImputer())."
-        raise BagValidationError(msg, parameter="X", fix=fix)
+    wrong = np.isinf(stored) if allow_nan else ~np.isfinite(stored)
+    if wrong.any():
+        _refuse_values(bags, wrong, numbers)
     if not allow_large:
         _refuse_large(bags, numbers)
+
+
+def _refuse_values(bags: Bags, wrong: Booleans, numbers: Integers | None) -> None:
+    value, place = _first(bags, wrong, numbers)
+    missing = bool(np.isnan(value))
+    msg = (
+        f"X contains {'NaN' if missing else 'infinity'}: in {place} ({int(wrong.sum())} such values in all). "
+        "Every value must be a finite number."
+    )
+    if missing:
+        fix = "Fill or drop them: gmil.make_pipeline(gmil.Impute(), ...), or gmil.Impute('drop')."
+        raise BagValidationError(msg, parameter=MISSING, fix=fix)
+    raise BagValidationError(msg, fix="Write a number, or NaN where the value is not known.")
 
 
 def are_usable(X: Instances) -> bool:
@@ -72,11 +85,6 @@ def _refuse_large(bags: Bags, numbers: Integers | None) -> None:
     raise BagValidationError(msg)
 
 
-def first_non_finite(bags: Bags, numbers: Integers | None = None) -> tuple[float, str]:
-    """Return the first value that is NaN or infinite, and where it is."""
-    return _first(bags, ~np.isfinite(_stored(bags.instances)), numbers)
-
-
 def _first(bags: Bags, wrong: Booleans, numbers: Integers | None) -> tuple[float, str]:
     """Return the first stored value that is wrong, and where it is."""
     if sp.issparse(bags.instances):
@@ -89,7 +97,7 @@ def _first(bags: Bags, wrong: Booleans, numbers: Integers | None) -> tuple[float
         value = bags.instances[row, feature]
     bag = int(np.searchsorted(bags.offsets, row, side="right")) - 1
     instance = row - bags.offsets[bag]
-    return float(value), f"{name_of_bag(bags, bag, numbers)}, instance {instance}, {_name_of_feature(bags, feature)}"
+    return float(value), f"{name_of_bag(bags, bag, numbers)}, instance {instance}, {name_of_feature(bags, feature)}"
 
 
 def _stored(X: Any) -> Any:
@@ -102,6 +110,7 @@ def name_of_bag(bags: Any, position: int, numbers: Integers | None = None) -> st
     return f"bag {number}" if bags.bag_ids is None else f"bag {number} ({bags.bag_ids[position]!s})"
 
 
-def _name_of_feature(bags: Bags, position: int) -> str:
+def name_of_feature(bags: Bags, position: int) -> str:
+    """Return how an error speaks of a feature: its position and, where it has one, its name."""
     names = bags.feature_names
     return f"column {position}" if names is None else f"column {position} ({names[position]})"

@@ -6,6 +6,7 @@ Every door from a table to bags asks here, so that one table gives the same bags
 from __future__ import annotations
 
 import warnings
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gmil.bags import tables
@@ -22,18 +23,38 @@ LABEL_NAMES = ("label", "labels", "bag_label", "y", "class", "target")
 
 
 class Named(NamedTuple):
-    """The columns (arrays, variables, attributes) that a user has named; others are found by name and type."""
+    """The columns (arrays, variables, attributes) that a user has named; others are found by name and type.
+
+    Features, and columns to drop, may be patterns such as ``desc_*``.
+    """
 
     bag: str | None = None
     label: str | None = None
     features: str | Sequence[str] | None = None
     info: str | Sequence[str] = ()
     drop: str | Sequence[str] = ()
+    known: Sequence[str] | None = None
+    """The features of a fitted model, which are taken where no others are named; further columns are left out."""
+    decimal: str = "."
+    """What separates the whole part of a number from the rest, in a text file."""
 
     def all_of(self, role: str) -> list[str]:
         """Return the names given for a role; one name alone is a list of one."""
         given = getattr(self, role)
         return [given] if isinstance(given, str) else list(given or ())
+
+    def dropped(self, names: Sequence[str]) -> list[str]:
+        """Return the columns to drop, of those that there are."""
+        return [name for given in self.all_of("drop") for name in _matching(names, given, "drop")]
+
+    def wants(self, name: str) -> bool:
+        """Tell whether a column is among the features that were named; without any, each may be."""
+        given = self.known if self.features is None else self.all_of("features")
+        return given is None or self.names(name) or any(fnmatchcase(name, one) for one in given if is_pattern(one))
+
+    def names(self, name: str) -> bool:
+        """Tell whether a column was named as a feature, letter by letter."""
+        return name in (self.known or () if self.features is None else self.all_of("features"))
 
 
 class Roles(NamedTuple):
@@ -71,17 +92,19 @@ def roles_of(schema: pa.Schema, named: Named, *, keeps_labels: bool = True, need
     ``keeps_labels`` says whether the caller returns labels; one that does not warns about a label left out.
     ``needs_bag`` is False for a table that is one bag.
     """
-    for role in ("info", "drop"):
-        for name in named.all_of(role):
-            choose(schema.names, name, (), role)
+    for name in named.all_of("info"):
+        choose(schema.names, name, (), "info")
     bag, label = choose_roles(schema.names, named, needs_bag=needs_bag)
+    named = named._replace(drop=[name for name in named.dropped(schema.names) if name not in (bag, label)])
     for role, column in (("bag", bag), ("label", label)):
         if column is not None and tables.is_nested(schema.field(column).type):
             msg = f"The {role} column {column!r} must hold one number or text a row, got {schema.field(column).type}."
             raise BagValidationError(msg, parameter=role, fix=f"Name another with {{{role}}}")
     reserved = {bag, label, *named.all_of("info"), *named.all_of("drop")}
     if named.features is not None:
-        chosen = named_features(schema, named.features)
+        chosen = named_features(schema, named.features, reserved)
+    elif named.known is not None and not _has_features_column(schema):
+        chosen = _known_features(schema, named.known, reserved)
     else:
         chosen = _default_features(schema, reserved)
         silent = label if named.label is None and not keeps_labels else None
@@ -104,7 +127,7 @@ def rows_of(table: pa.Table, roles: Roles) -> Rows:
 def choose_roles(names: Sequence[str], named: Named, *, needs_bag: bool = True) -> tuple[str | None, str | None]:
     """Return the names of the bag column and of the label column, None where there is none."""
     tables.refuse_equal_names(names)
-    others = {name for role in ("features", "info", "drop") for name in named.all_of(role)}
+    others = {name for role in ("features", "info", "drop", "known") for name in named.all_of(role)}
     bag = choose(names, named.bag, BAG_NAMES, "bag", taken={*others, named.label or ""})
     if needs_bag:
         bag = require(bag, names, "bag")
@@ -163,12 +186,32 @@ def is_called_label(name: str, names: Sequence[str]) -> bool:
     return name.casefold() in LABEL_NAMES and not is_coordinate(name, names)
 
 
-def named_features(schema: pa.Schema, features: str | Sequence[str]) -> str | tuple[str, ...]:
-    """Return the features that someone named, one list column or columns of numbers; others are refused."""
+def is_pattern(text: str) -> bool:
+    """Tell whether a text stands for several names: ``desc_*``, ``f?``, ``f[0-9]``."""
+    return any(sign in text for sign in "*?[")
+
+
+def _matching(names: Sequence[str], given: str, role: str) -> list[str]:
+    """Return the name that was given, or all that a pattern stands for; none is an error."""
+    found = [name for name in names if fnmatchcase(name, given)] if is_pattern(given) and given not in names else []
+    return found or [require(choose(names, given, (), role), names, role)]
+
+
+def named_features(
+    schema: pa.Schema, features: str | Sequence[str], reserved: Collection[str | None] = ()
+) -> str | tuple[str, ...]:
+    """Return the features that someone named, one list column or columns of numbers; others are refused.
+
+    Of what a pattern stands for, columns of numbers are taken that play no other role.
+    """
     if isinstance(features, str) and features in schema.names and tables.is_list(schema.field(features).type):
         _refuse_lists_of_others(schema, features)
         return features
-    names = (features,) if isinstance(features, str) else tuple(features)
+    free = [field.name for field in schema if field.name not in reserved and tables.is_number(field.type)]
+    given = [features] if isinstance(features, str) else list(features)
+    exact = {name for name in given if name in schema.names or not is_pattern(name)}
+    several = [[name] if name in exact else _matching(free, name, "features") for name in given]
+    names = tuple(dict.fromkeys(name for some in several for name in some))
     for name in names:
         choose(schema.names, name, (), "features")
         kind = schema.field(name).type
@@ -179,16 +222,43 @@ def named_features(schema: pa.Schema, features: str | Sequence[str]) -> str | tu
     return names
 
 
+def _known_features(schema: pa.Schema, known: Sequence[str], reserved: set[str | None]) -> tuple[str, ...]:
+    """Return the features of a model, in its order; columns that are missing are an error, further ones a warning."""
+    absent = [repr(name) for name in known if name not in schema.names]
+    if absent:
+        msg = (
+            f"The model needs {len(known)} columns, and {len(absent)} of them are not there: {listed(absent)}; "
+            f"{_those_there(schema.names, 'column')}."
+        )
+        raise BagValidationError(msg, fix="Add or rename them.")
+    named_features(schema, known)
+    further = [repr(name) for name in _default_columns(schema, reserved) if name not in set(known)]
+    if further:
+        warnings.warn(ColumnWarning(f"The model does not know {listed(further)}: left out."), stacklevel=4)
+    return tuple(known)
+
+
+def _has_features_column(schema: pa.Schema) -> bool:
+    name = tables.FEATURES_COLUMN
+    return name in schema.names and tables.is_list(schema.field(name).type)
+
+
 def _default_features(schema: pa.Schema, reserved: set[str | None]) -> str | tuple[str, ...]:
     """Return the list column ``features`` where there is one, else every column of numbers that is nothing else.
 
     The index that pandas or R wrote along is no feature: rows that are sorted by class would give the class away. Nor
     is another label, nor another number of the bag.
     """
-    if tables.FEATURES_COLUMN in schema.names and tables.is_list(schema.field(tables.FEATURES_COLUMN).type):
+    if _has_features_column(schema):
         _refuse_lists_of_others(schema, tables.FEATURES_COLUMN)
         return tables.FEATURES_COLUMN
-    names = tuple(
+    names = _default_columns(schema, reserved)
+    _refuse_none(names)
+    return names
+
+
+def _default_columns(schema: pa.Schema, reserved: set[str | None]) -> tuple[str, ...]:
+    return tuple(
         field.name
         for field in schema
         if field.name not in reserved
@@ -197,8 +267,6 @@ def _default_features(schema: pa.Schema, reserved: set[str | None]) -> str | tup
         and not is_called_label(field.name, schema.names)
         and field.name.casefold() not in BAG_NAMES
     )
-    _refuse_none(names)
-    return names
 
 
 def _refuse_lists_of_others(schema: pa.Schema, name: str) -> None:

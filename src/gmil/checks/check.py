@@ -78,7 +78,7 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
         *repeat_findings(bags, labels, group_numbers),
         _untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
     ]
-    obstacle = _missing(findings) or too_few
+    obstacle = _infinite(findings) or too_few
     if obstacle is not None:
         return DataCheck(f"not assessable: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
     signal = measure_signal(bags, labels, group_numbers, **settings)
@@ -89,10 +89,10 @@ def _untested(name: str, obstacle: str, level: Level) -> Finding:
     return Finding(name, level, None, f"Not tested: {obstacle}.")
 
 
-def _missing(findings: list[Finding]) -> str | None:
+def _infinite(findings: list[Finding]) -> str | None:
     """Return that no method can learn from these values, or None."""
-    missing = next(finding for finding in findings if finding.name == "missing values")
-    return f"{missing.value:.0f} values are missing" if missing.value else None
+    infinite = next((finding for finding in findings if finding.name == "infinite values"), None)
+    return None if infinite is None else f"{infinite.value:.0f} values are infinite"
 
 
 def _too_few(labels: Integers, groups: Integers | None) -> str | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from gmil.bags.finite import are_usable
 from gmil.checks.controls import BagSize, noise_like
 from gmil.checks.findings import Finding
 from gmil.model_selection.folds import fold_numbers
+from gmil.transform.impute import Impute
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
@@ -115,9 +118,19 @@ def _decide(bags: Bags, columns: Booleans, folds: Integers, groups: Integers | N
         mixed = columns[training].any(axis=0) & ~columns[training].all(axis=0)
         some_groups = None if groups is None else groups[training]
         model = WeightedGMIL(50, scales=("standard",), random_state=seed)
-        model.fit(bags[training], columns[training][:, mixed].astype(np.int64), groups=some_groups)
-        decisions[np.ix_(~training, mixed)] = model.decision_function(bags[~training])
+        learnt_from, held_out = _without_gaps(bags[training], bags[~training])
+        model.fit(learnt_from, columns[training][:, mixed].astype(np.int64), groups=some_groups)
+        decisions[np.ix_(~training, mixed)] = model.decision_function(held_out)
     return decisions
+
+
+def _without_gaps(training: Bags, held_out: Bags) -> tuple[Bags, Bags]:
+    """Return bags with training medians in place of missing values."""
+    if all(are_usable(bags.instances) for bags in (training, held_out)):
+        return training, held_out
+    with warnings.catch_warnings(action="ignore"):  # a feature may be empty in a fold
+        impute = Impute().fit(training)
+    return impute.transform(training), impute.transform(held_out)
 
 
 def _score_by_size(bags: Bags, labels: Integers, folds: Integers) -> Scored:

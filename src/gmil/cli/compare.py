@@ -10,12 +10,14 @@ import click
 import numpy as np
 from joblib import cpu_count
 
+from gmil.bags.finite import refuse_non_finite
 from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
     instance_options,
     methods_option,
+    missing_option,
     output_option,
     positive_option,
     seed_option,
@@ -43,6 +45,7 @@ class Wanted(NamedTuple):
     seed: int
     jobs: int | None
     positive: str | None
+    missing: str
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Wanted:
@@ -62,6 +65,7 @@ class Wanted(NamedTuple):
 @seed_option("folds, methods and checks")
 @all_cores_option
 @positive_option
+@missing_option
 @output_option("Where everything goes.", default="gmil-compare", short=True)
 @instance_options
 def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
@@ -72,8 +76,10 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     measured by how well these scores find the instances of the positive class in bags that they never saw.
     """
     labelled = reader.labelled(data, in_memory=True)
+    refuse_non_finite(labelled.bags, allow_nan=wanted["missing"] != "error")  # once, and not by every method
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
     asked |= {"positive": wanted["positive"], "group": reader.group, "instances": reader.instance_labels}
+    asked |= {"exclude": list(reader.exclude), "decimal": reader.decimal, "missing": wanted["missing"]}
     summary = _compare(labelled, Wanted.of(wanted), asked, output)
     _print(summary)
     _write(summary, Path(output))
@@ -101,6 +107,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
         seed=wanted.seed,
         pos_label=pos_label,
         groups=groups,
+        missing=wanted.missing,
     )
     if spec.protocol.folds < wanted.folds:
         what = "bags" if groups is None else "groups"
@@ -121,7 +128,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     known = is_dataset(asked["source"])
     source = asked["source"] if known else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
-    notes = [*comparison.notes_on_groups(asked["group"], groups), *notes]
+    notes = [*comparison.notes_on_groups(asked["group"], groups), *comparison.notes_on_missing(wanted.missing), *notes]
     if instances is not None:
         notes += notes_on_where({entry.name: entry.label for entry in spec.methods})
     return comparison.summarize(results, check, data, notes, groups=groups, instances=instances)
@@ -141,6 +148,8 @@ def _print(summary: dict[str, Any]) -> None:
     title = f"{summary['title']}: {protocol['repeats']} x {protocol['folds']}-fold, seed {protocol['seed']}; per cent"
     if summary["data"]["group"] is not None:
         title += f"; whole groups ({summary['data']['group']}) left out"
+    if summary["data"]["missing"] != "error":
+        title += f"; missing values: {summary['data']['missing']}"
     print_table(["method", "accuracy", "95 % interval", "AUC", "against the best"], rows, title=title)
     if summary["data"]["instances"] is not None:
         _print_instances(summary)

@@ -6,22 +6,26 @@ import contextlib
 import sys
 import threading
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gmil.bags.finite import MISSING
 from gmil.errors import ClusterError, DatasetError, DiskError, GmilError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-FAILED, WRONG_USE = 1, 2
+FAILED, WRONG_USE, STOPPED = 1, 2, 130
+"""Exit codes; the last is what shells give a command that Ctrl-C ended."""
 _QUIET_SECONDS = 2.0
 _SECONDS_BETWEEN_LINES = 15.0
-_OPTIONS = {"cv": "folds", "random_state": "seed", "n_permutations": "permutations", "n_jobs": "jobs", "info": "group"}
+_OPTIONS = {"cv": "folds", "random_state": "seed", "n_permutations": "permutations", "n_jobs": "jobs"}
+_OPTIONS |= {"info": "group", "drop": "exclude"}
 """The options of parameters that have another name on the command line."""
 _ADVICE = {
-    "X": "Fill or drop them.",
+    "strategy": "Fill the gaps with --missing median, or leave these bags out.",
     "y": "Take a --method that knows several.",
     "dtype": "Write .csv or .npz, which keep it.",
 }
@@ -49,7 +53,7 @@ def clear_errors() -> Iterator[None]:
     except (OSError, MemoryError) as error:
         _end(error, FAILED)
     except KeyboardInterrupt:
-        _end("Stopped.", FAILED)
+        _end("Stopped.", STOPPED)
 
 
 def _end(error: Any, code: int) -> None:
@@ -64,9 +68,32 @@ def in_options(error: Any) -> str:
         return str(error)
     if error.fix and error.parameter in _ADVICE:
         return f"{error.args[0]} {_ADVICE[error.parameter]}"
+    if error.parameter == MISSING:
+        return f"{error.args[0]} {_advice_on_missing()}"
     parameters = ("bag", "label", "features", "repeats", "instances", *_OPTIONS)
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
-    return str(error.told({**options, "in_memory": "leave out --stream"}))
+    text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
+    return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")
+
+
+def _advice_on_missing() -> str:
+    """Return what to do about missing values: here, or where the model is fitted."""
+    context = click.get_current_context(silent=True)
+    commands = getattr(context and context.command, "commands", {})
+    command = commands.get(context and context.invoked_subcommand)
+    if command is not None and any(parameter.name == "missing" for parameter in command.params):
+        return "Fill them with --missing median, or leave out such instances with --missing drop."
+    return "Fill or drop them, or fit the model with --missing median, which fills them."
+
+
+@contextlib.contextmanager
+def said_warnings() -> Iterator[None]:
+    """Print warnings as one sentence each, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(in_options(warning.message) for warning in caught):
+        say(text)
 
 
 @contextlib.contextmanager

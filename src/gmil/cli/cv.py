@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gmil.cli.console import Progress, StreamProgress, print_table, say
+from gmil.cli.console import Progress, StreamProgress, print_table, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import instance_block_options, jobs_option, json_option, method_options, seed_option
 from gmil.cli.results import instance_cells, instance_titles
 from gmil.model_selection.crossval import cross_validate
+from gmil.model_selection.folds import last_step
 from gmil.paper import published_accuracy
 from gmil.scale import LazyBags
 
@@ -59,13 +60,14 @@ def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **p
 
 def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> dict[str, Any]:
     estimator = method.estimator(data)
-    return _validate(for_method(estimator, data, client), method.name, estimator, protocol)
+    found = _validate(for_method(estimator, data, client), method.name, estimator, protocol)
+    return {**found, "missing": method.missing}
 
 
 def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol) -> dict[str, Any]:
     start = time.perf_counter()
     lazy = isinstance(data.bags, LazyBags)
-    with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress:
+    with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress, said_warnings():
         result = cross_validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,
@@ -84,7 +86,7 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
     return {
         "dataset": data.name,
         "method": method,
-        "params": {name: _as_json(value) for name, value in estimator.get_params(deep=False).items()},
+        "params": {name: _as_json(value) for name, value in last_step(estimator)[1].get_params(deep=False).items()},
         "folds": protocol.folds,
         "repeats": protocol.repeats,
         "seed": protocol.seed,
@@ -136,6 +138,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     first = rows[0]
     whole = "" if first["groups"] is None else " of whole groups"
     title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
+    if first["missing"] != "error":
+        title += f"; missing values: {first['missing']}"
     print_table(columns, cells, title=title)
     _print_instances([row for row in rows if row["instances"] is not None])
 

@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil import datasets
+from gmil.bags.roles import Named, is_pattern
 from gmil.base import methods
-from gmil.cli.console import in_options, say
-from gmil.errors import BagValidationError, GmilError, LabelError, listed
+from gmil.cli.console import said_warnings, say
+from gmil.cli.methods import method_named
+from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, listed
 from gmil.greedy import GMIL
+from gmil.io.model_files import Origin
+from gmil.io.model_files.origin import marks_of
+from gmil.io.reading import column_names, read_named
+from gmil.io.scanning import scan_named
 from gmil.paper.runs.data import groups_of
+from gmil.pipeline import imputing
 from gmil.scale import LazyBags
 from gmil.scale.dask import connect
 from gmil.scale.folder import FolderSource
@@ -50,10 +57,27 @@ class Reader(NamedTuple):
     bag: str | None = None
     label: str | None = None
     features: str | None = None
+    exclude: tuple[str, ...] = ()
+    decimal: str = "."
     group: str | None = None
     instance_labels: str | None = None
     stream: bool = False
     dask: str | None = None
+    known: tuple[str, ...] | None = None
+    """The features of a model; these are taken, in its order, where no others are named."""
+    origin: Origin = Origin()
+    """What a model remembers of its data: columns, for those that are not named and are there."""
+
+    def of_model(self, model: Any, origin: Origin) -> Reader:
+        """Return what reads the columns that a model knows."""
+        names = getattr(model, "feature_names_in_", None)
+        return self._replace(known=None if names is None else tuple(names), origin=origin)
+
+    def origin_of(self, bags: Any) -> Origin:
+        """Return what a model that is fitted on bags is to remember; of bags on disk no marks."""
+        one = self.features is not None and not isinstance(self.feature_columns, list) and not is_pattern(self.features)
+        marks = () if isinstance(bags, LazyBags) else tuple(marks_of(bags))
+        return Origin(self.bag, self.label, self.group, self.features if one else None, marks)
 
     @property
     def feature_columns(self) -> list[str] | str | None:
@@ -85,27 +109,29 @@ class Reader(NamedTuple):
         path = Path(data)
         if is_dataset(data):
             bunch = datasets.load(data)
+            bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
-            return LabelledBags(data, bunch.bags, bunch.y, groups, self._labels_of_set(bunch, data))
+            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data))
         if not path.exists():
             names = ", ".join(datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
             raise BagValidationError(msg)
-        may_stream = self.group is None and not in_memory
-        read: Any = datasets.scan if streams or (may_stream and _is_large(path, self.bag)) else datasets.read
-        info = [column for column in (self.group, self.instance_labels) if column is not None]
+        reader = self._with_remembered(path, streams)
+        may_stream = reader.group is None and not in_memory
+        read: Any = scan_named if streams or (may_stream and _is_large(path, reader.bag)) else read_named
         try:
-            with _said_warnings():
-                bags, y = read(data, bag=self.bag, label=self.label, features=self.feature_columns, info=info)
+            with said_warnings():
+                bags, y = read(path, reader._named())
+                bags = _with_features(bags, self.known)
         except LabelError as error:
             if needs_labels:
                 raise
-            bags, y = error.bags, None
+            bags, y = _with_features(error.bags, self.known), None
         except BagValidationError as error:
             if error.parameter == "info" and repr(self.instance_labels) in str(error):
                 error.fix = error.fix.replace("info", "instances")
             raise
-        return LabelledBags(path.name, bags, y, groups_of(bags, self.group), self._labels_of_instances(bags))
+        return LabelledBags(path.name, bags, y, groups_of(bags, reader.group), self._labels_of_instances(bags))
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
@@ -127,20 +153,44 @@ class Reader(NamedTuple):
             raise BagValidationError(msg)
         return table.column(self.instance_labels).to_numpy()
 
+    def _named(self) -> Named:
+        info = tuple(column for column in (self.group, self.instance_labels) if column is not None)
+        return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known, self.decimal)
+
+    def _with_remembered(self, path: Path, streams: bool) -> Reader:
+        """Return the reader with the columns that a model remembers, those that the data has."""
+        if not self.origin.columns:
+            return self
+        there = column_names(path)
+        found: dict[str, Any] = {
+            role: name
+            for role, name in self.origin.columns.items()
+            if getattr(self, role) is None and (there is None or name in there)
+        }
+        if streams:  # groups need the data in memory, and predictions need no groups
+            found.pop("group", None)
+        return self._replace(**found)
+
+
+def _with_features(bags: Any, known: tuple[str, ...] | None) -> Any:
+    """Return bags with the features that a model knows, in its order; those without names as they are."""
+    own = bags.feature_names
+    if known is None or own is None or own == known:
+        return bags
+    absent = [repr(name) for name in known if name not in own]
+    if absent:
+        msg = f"The model needs {len(known)} features, and {len(absent)} of them are not there: {listed(absent)}."
+        raise BagValidationError(msg, fix="Add or rename them.")
+    further = [repr(name) for name in own if name not in set(known)]
+    if further:
+        warnings.warn(ColumnWarning(f"The model does not know {listed(further)}: left out."), stacklevel=2)
+    bags = bags.load() if isinstance(bags, LazyBags) else bags
+    return bags.with_instances(bags.instances[:, [own.index(name) for name in known]], known)
+
 
 def is_dataset(data: str) -> bool:
     """Tell whether data is the name of a data set, and of no file here."""
     return data in datasets.dataset_names() and not Path(data).exists()
-
-
-@contextlib.contextmanager
-def _said_warnings() -> Iterator[None]:
-    """Print what a reader warns about as one sentence each, without the line of code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for text in dict.fromkeys(in_options(warning.message) for warning in caught):
-        say(text)
 
 
 def _is_large(path: Path, bag: str | None) -> bool:
@@ -186,30 +236,31 @@ class Method(NamedTuple):
     settings: tuple[str, ...]
     positive: str | None
     paper: bool
+    missing: str = "error"
 
     @property
     def name(self) -> str:
         """The method that is meant: --paper gives settings of gmil and of no other."""
-        if self.paper and self.method not in (None, "gmil"):
+        method = None if self.method is None else method_named(self.method)
+        if self.paper and method not in (None, "gmil"):
             msg = f"--paper gives the settings of gmil, but the method is {self.method!r}."
             raise BagValidationError(msg)
-        return "gmil" if self.paper else self.method or DEFAULT_METHOD
+        return "gmil" if self.paper else method or DEFAULT_METHOD
 
-    def estimator(self, data: LabelledBags) -> BaseEstimator:
-        """Return the classifier for data."""
+    def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
+        """Return the classifier for data; behind a step for missing values, where one is asked for."""
+        name = self.name
         start = GMIL.from_paper(data.name).get_params() if self.paper else {}
-        return make_estimator(self.name, self.settings, self.positive, data.y, start)
+        found = make_estimator(name, self.settings, self.positive, data.y, start)
+        return imputing(found if seed is None else seeded(found, self.settings, seed), self.missing)
 
 
 def make_estimator(
     method: str, settings: tuple[str, ...], positive: str | None, y: Any, start: dict[str, Any] | None = None
 ) -> BaseEstimator:
     """Build the classifier that the command line describes; ``start`` are parameters that settings override."""
-    known = methods()
-    if method not in known:
-        msg = f"There is no method {method!r}; the methods are {', '.join(sorted(known))}."
-        raise BagValidationError(msg)
-    estimator = known[method]()
+    method = method_named(method)
+    estimator = methods()[method]()
     parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
     if positive is not None:
         parameters["pos_label"] = label_among(positive, y)

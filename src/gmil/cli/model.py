@@ -11,13 +11,13 @@ import click
 import numpy as np
 
 from gmil.bags.parquet_files import write_parquet
-from gmil.cli.console import StreamProgress, announced, say
-from gmil.cli.inputs import cluster, for_method, seeded
+from gmil.cli.console import StreamProgress, announced, said_warnings, say
+from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
 from gmil.errors import BagValidationError
 from gmil.io import model_files
 from gmil.model_selection.fold_by_fold import positive_class
-from gmil.model_selection.folds import fit_with_groups
+from gmil.model_selection.folds import fit_with_groups, last_step
 from gmil.safety.atomic import refuse_target, replacing
 from gmil.scale import LazyBags
 
@@ -41,12 +41,12 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
     with cluster(reader.dask) as client:
         refuse_target(output, data)
         labelled = reader.labelled(data)
-        estimator = seeded(method.estimator(labelled), method.settings, seed)
+        estimator = method.estimator(labelled, seed)
         labelled = for_method(estimator, labelled, client)
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
-        with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags:
+        with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags, said_warnings():
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
-        model_files.save(estimator, output)
+        model_files.save(estimator, output, reader.origin_of(labelled.bags))
         say(f"{output}: {method.name} fitted on {size}.")
 
 
@@ -63,8 +63,9 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
     """
     with cluster(reader.dask) as client:
         _check_output(output, model, data)
-        estimator = model_files.load(model)
-        with reading(for_method(estimator, reader.read(data, needs_labels=False), client)) as bags:
+        estimator, origin = model_files.load_with_origin(model)
+        found = reader.of_model(estimator, origin).read(data, needs_labels=False)
+        with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
         _write(table, output)
         say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")
@@ -116,15 +117,16 @@ def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     import pyarrow as pa
 
     if not hasattr(estimator, "score_instances"):
-        msg = f"{type(estimator).__name__} has no scores for instances. Leave out --instances."
+        msg = f"{type(last_step(estimator)[1]).__name__} has no scores for instances. Leave out --instances."
         raise BagValidationError(msg)
     numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
     columns: dict[str, Any] = {"bag": pa.array(np.repeat(_ids(bags), bags.sizes).tolist()), "instance": numbers}
     info = bags.instance_info
     if info is not None:
         columns |= {name: info.column(name) for name in info.column_names}
-    columns |= _named_columns("score", estimator.score_instances(bags), estimator.classes_)
-    return pa.table(columns)
+    scores = _named_columns("score", estimator.score_instances(bags), estimator.classes_)
+    # Instances that the model has dropped have no score.
+    return pa.table(columns | {name: pa.array(values, from_pandas=True) for name, values in scores.items()})
 
 
 def _ids(bags: Bags | LazyBags) -> Any:

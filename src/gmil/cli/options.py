@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from gmil.cli.inputs import DEFAULT_METHOD, INSTANCE_LABELS, Method, Reader
+from gmil.cli.methods import method_named
 from gmil.errors import SpecificationError
+from gmil.transform.impute import STRATEGIES
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -46,6 +48,10 @@ def names_in(_context: click.Context, _parameter: click.Parameter, text: str | N
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
+def _excluded(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
+    return tuple(names_in(context, parameter, text) or ())
+
+
 def seed_option(about: str) -> Decorator:
     """Return the option --seed."""
     return click.option("--seed", default=0, show_default=True, help=f"Seed of {about}.")
@@ -64,22 +70,43 @@ def output_option(about: str, *, default: str = "gmil-paper", short: bool = Fals
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 all_cores_option = jobs_option("Processes; by default all cores. Results do not depend on it.")
+
+
+def _methods_in(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
+    """Return methods that were given with commas between them, however they are written."""
+    names = names_in(context, parameter, text)
+    return None if names is None else [method_named(name) for name in names]
+
+
 methods_option = click.option(
-    "--methods", metavar="A,B,...", callback=names_in, help="Only these methods; see gmil methods."
+    "--methods", metavar="A,B,...", callback=_methods_in, help="Only these methods; see gmil methods."
+)
+missing_option = click.option(
+    "--missing",
+    type=click.Choice([*STRATEGIES, "error"]),
+    default="error",
+    show_default=True,
+    help="Empty cells: fill them with training medians, drop their instances, or stop.",
 )
 positive_option = click.option("--positive", metavar="LABEL", help="The label of the positive class.")
 
 _columns = (
     click.option("--bag", metavar="COLUMN", help="Column with the bag of every instance."),
     click.option("--label", metavar="COLUMN", help="Column with the label of the bag."),
-    click.option("--features", metavar="A,B,...", help="Feature columns, or one list column."),
+    click.option("--features", metavar="A,B,...", help="Feature columns or patterns ('desc_*'), or one list column."),
+    click.option(
+        "--exclude", metavar="A,B,...", callback=_excluded, help="Columns, or patterns of them, that are no features."
+    ),
+    click.option(
+        "--decimal", type=click.Choice([".", ","]), default=".", show_default=True, help="Decimal sign of a CSV file."
+    ),
 )
 _group = click.option(
     "--group",
     "--groups",
     "group",
     metavar="COLUMN",
-    help="Column with the group of the bag (patient, site), kept together.",
+    help="Column with the group of the bag (patient, site), kept together; of a folder, one of its labels.csv.",
 )
 instances_option = click.option(
     "--instances",
@@ -120,4 +147,5 @@ method_options = _as_record(
     setting_option,
     positive_option,
     click.option("--paper", is_flag=True, help="Use the settings that the paper prints for the data set."),
+    missing_option,
 )

@@ -1,4 +1,4 @@
-"""``gmil report``: the page of a run."""
+"""``gmil report``: the page of a run, or of a model and data."""
 
 from __future__ import annotations
 
@@ -7,22 +7,39 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gmil.cli.console import say
+from gmil.cli.console import announced, say
+from gmil.cli.options import data_options
+from gmil.cli.score import about_seen
+from gmil.io import model_files
+from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
+    from gmil.cli.inputs import Reader
     from gmil.reporting import Report
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", metavar="RUN_OR_MODEL")
+@click.argument("data", required=False)
 @click.option(
-    "-o", "--output", metavar="FILE", help="A .html, .md or .json file; by default all three, in the folder of the run."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="A .html, .md or .json file; by default all three in the folder of the run, or MODEL with .html.",
 )
 @click.option(
     "--look", metavar="DATA", help='Data set of gmil paper to look inside a model of, or "none"; by default musk2.'
 )
-def report(run: str, output: str | None, look: str | None) -> None:
-    """Write the report of RUN, the output folder of gmil paper or gmil compare."""
+@data_options
+def report(run: str, data: str | None, output: str | None, look: str | None, reader: Reader) -> None:
+    """Write the page of a run, or of a model and data.
+
+    RUN is the output folder of gmil paper or gmil compare. With a saved MODEL and DATA, the page shows what the model
+    predicts for the bags, and why.
+    """
+    if data is not None:
+        _report_model(run, data, output, reader)
+        return
     from gmil.reporting.runs import run_report
 
     made = run_report(run, look=look)
@@ -30,6 +47,22 @@ def report(run: str, output: str | None, look: str | None) -> None:
         save_all(made, Path(run))
     else:
         say(f"{made.save(output)} is written.")
+    click.echo(made.summary.verdict)
+
+
+def _report_model(model: str, data: str, output: str | None, reader: Reader) -> None:
+    from gmil.reporting import report as report_of
+    from gmil.reporting.result import checked_target
+
+    target = checked_target(Path(model).with_suffix(".html") if output is None else output)
+    refuse_target(target, model, data)
+    estimator, origin = model_files.load_with_origin(model)
+    found = reader.of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
+    with announced(f"A page of {len(found.bags)} bags"):
+        seen = about_seen(origin.count_seen(found.bags))
+        title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags{seen}"
+        made = report_of(estimator, found.bags, found.y, title=title)
+        say(f"{made.save(target)} is written.")
     click.echo(made.summary.verdict)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -44,6 +44,21 @@ class CodebookExplanation(Explanation):
     negative_distance: float
     positive_info: dict[str, Any] | None = None
     negative_info: dict[str, Any] | None = None
+
+    def renumbered(self, numbers: Integers) -> Self:
+        """Return the same about a larger bag, of which this one has some of the instances.
+
+        Parameters
+        ----------
+        numbers : array of shape (n_instances,)
+            The number of every instance in the larger bag.
+        """
+        negative = self.negative_instance
+        return replace(
+            super().renumbered(numbers),
+            positive_instance=int(numbers[self.positive_instance]),
+            negative_instance=None if negative is None else int(numbers[negative]),
+        )
 
     def __str__(self) -> str:
         against = (

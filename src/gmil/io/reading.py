@@ -6,13 +6,16 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmil.bags import tables
+import numpy as np
+
+from gmil.bags import Bags, tables
+from gmil.bags.parquet_files import read_schema
 from gmil.bags.roles import Named
 from gmil.errors import BagValidationError, FileAccessError, FormatError, GmilError, LabelError, MissingFileError
 from gmil.io.formats import arff, arff_writing, c45, delimited, mat, npz, parquet
 from gmil.io.formats.contents import Contents
 from gmil.io.formats.rows import rows_to_bags, table_rows
-from gmil.io.scanning import scan_named
+from gmil.io.scanning import LABELS_FILE, read_bag_columns, scan_named
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import first_line, opening, parsing
 
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-    from gmil.bags import Bags
 
 _READERS: dict[str, ModuleType] = {
     ".parquet": parquet,
@@ -43,6 +44,8 @@ def read(
     label: str | None = None,
     features: str | Sequence[str] | None = None,
     info: Sequence[str] = (),
+    drop: str | Sequence[str] = (),
+    decimal: str = ".",
 ) -> tuple[Bags, NDArray[Any] | None]:
     """Read bags and labels from a file, a folder or a data frame.
 
@@ -60,11 +63,17 @@ def read(
         The column with the label. By default ``label``, or the only one called ``y``, ``class`` or
         ``target``; a ``y`` beside an ``x`` is a coordinate.
     features : str or sequence of str, optional
-        The feature columns, or one list column. By default the list column ``features``, else every number
-        column that plays no other role.
+        The feature columns, or one list column; a pattern such as ``desc_*`` stands for several columns. By default
+        the list column ``features``, else every number column that plays no other role.
     info : sequence of str
         Number columns that are no features, to be carried along in ``bags.instance_info``; columns that
-        cannot be features (texts, dates) are carried along anyway.
+        cannot be features (texts, dates) are carried along anyway. Of a folder with one file a bag, columns of its
+        ``labels.csv``.
+    drop : str or sequence of str
+        Columns that are none of these; patterns too.
+    decimal : {".", ","}
+        The decimal sign of numbers in a CSV or TSV file: a comma in many spreadsheets of Europe. It is never guessed,
+        as 1,234 may be a thousand.
 
     Returns
     -------
@@ -88,7 +97,14 @@ def read(
     array([[0.5],
            [2. ]])
     """
-    named = Named(bag, label, features, info)
+    if decimal not in (".", ","):
+        msg = f"must be '.' or ',', got {decimal!r}."
+        raise BagValidationError(msg, parameter="decimal")
+    return read_named(source, Named(bag, label, features, info, drop, decimal=decimal))
+
+
+def read_named(source: Any, named: Named) -> tuple[Bags, NDArray[Any] | None]:
+    """Do what `read` does, with the columns that a user has named."""
     if not isinstance(source, (str, os.PathLike)):
         return rows_to_bags(table_rows(_table(source), named))
     path = Path(source)
@@ -112,7 +128,28 @@ def _read_folder(path: Path, named: Named) -> tuple[Bags, NDArray[Any] | None]:
     except LabelError as error:
         error.bags = error.bags.load()
         raise
-    return lazy.load(), labels
+    return _with_info(lazy.load(), path, named), labels
+
+
+def column_names(path: Path) -> list[str] | None:
+    """Return the columns of a table: those of CSV, TSV and Parquet files, and of the labels of a folder; else None."""
+    if path.is_dir():
+        table = path / LABELS_FILE
+        own = [name for file in sorted(path.glob("*.parquet"))[:1] for name in read_schema(file).names]
+        return own + (delimited.column_names(table) if table.exists() else [])
+    if path.suffix.lower() == ".parquet":
+        return list(read_schema(path).names)
+    return delimited.column_names(path) if _READERS.get(path.suffix.lower()) is delimited else None
+
+
+def _with_info(bags: Bags, folder: Path, named: Named) -> Bags:
+    """Return bags with the columns of the folder's labels that were asked for, as information about instances."""
+    asked = named.all_of("info")
+    if not asked or bags.instance_info is not None:
+        return bags
+    columns = read_bag_columns(folder / LABELS_FILE, bags.bag_ids, asked, named)
+    info = {name: np.repeat(column, bags.sizes) for name, column in columns.items()}
+    return Bags(bags.instances, bags.offsets, bags.bag_ids, bags.feature_names, info)
 
 
 def write(

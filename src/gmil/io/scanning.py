@@ -35,6 +35,7 @@ def scan(
     label: str | None = None,
     features: str | Sequence[str] | None = None,
     info: Sequence[str] = (),
+    drop: str | Sequence[str] = (),
     labels: str | os.PathLike[str] | None = None,
 ) -> tuple[LazyBags, NDArray[Any] | None]:
     """Open bags that need not fit into memory, as `LazyBags`: sizes and labels are read, features are not.
@@ -50,6 +51,8 @@ def scan(
         As in `gmil.read`.
     info : sequence of str
         As in `gmil.read`; these columns are read by `LazyBags.load` and `LazyBags.instance_info`.
+    drop : str or sequence of str
+        As in `gmil.read`.
     labels : path, optional
         For a folder with one file a bag: a CSV file with the columns ``bag`` (the name of the file without its suffix)
         and ``label``. By default ``labels.csv`` in the folder, where there is one.
@@ -77,7 +80,7 @@ def scan(
     >>> lazy.shape == bags.shape
     True
     """
-    return scan_named(Path(path), Named(bag, label, features, info), labels)
+    return scan_named(Path(path), Named(bag, label, features, info, drop), labels)
 
 
 def scan_named(
@@ -135,9 +138,9 @@ def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
 def _scan_folder(
     folder: Path, files: list[Path], named: Named, labels: str | os.PathLike[str] | None
 ) -> tuple[LazyBags, NDArray[Any] | None]:
-    source = FolderSource.of(files, named.features)
+    source = FolderSource.of(files, named)
     ids = np.array([file.stem for file in files])
-    bags = LazyBags(source, source.edges, ids)
+    bags = LazyBags(source, source.edges, ids, source.wanted.feature_names)
     table = folder / LABELS_FILE if labels is None else Path(labels)
     if labels is None and not table.exists():
         return bags, None
@@ -150,13 +153,33 @@ def read_labels(path: Path, ids: NDArray[Any], named: Named) -> NDArray[Any]:
         msg = f"{path}, the labels, does not exist. Name a CSV file with the columns bag and label."
         raise MissingFileError(msg)
     names = delimited.column_names(path)
-    bag = require(choose(names, named.bag, (*BAG_NAMES, "id", "name", "file"), "bag"), names, "bag")
-    label = require(choose(names, named.label, LABEL_NAMES, "label", taken={bag}), names, "label")
-    table = delimited.read_text(path, delimited.delimiter_of(path), texts=[bag, label])
-    known = dict(zip(table.column(bag).to_pylist(), table.column(label).to_pylist(), strict=True))
-    found = [known.get(str(name)) for name in ids]
+    label = require(choose(names, named.label, LABEL_NAMES, "label", taken={_bag_column(names, named)}), names, "label")
+    found = read_bag_columns(path, ids, [label], named)[label]
     missing = [str(name) for name, mark in zip(ids, found, strict=True) if not mark]
     if missing:
         msg = f"{path} has no label for bag {listed(missing)}. Every file of the folder needs a line."
         raise BagValidationError(msg)
-    return labels_from_text(np.array(found, dtype=object))
+    return labels_from_text(found)
+
+
+def read_bag_columns(path: Path, ids: Any, wanted: Sequence[str], named: Named) -> dict[str, NDArray[Any]]:
+    """Return columns of a CSV file with a line per bag, as texts for every bag; None where a bag has no line."""
+    if not path.exists():
+        msg = f"The column {wanted[0]!r} is looked for in {path}, which does not exist."
+        raise BagValidationError(msg, parameter="info", fix=f"Write {path.name} with the columns bag and {wanted[0]}.")
+    names = delimited.column_names(path)
+    for name in wanted:
+        choose(names, name, (), "info")
+    bag = _bag_column(names, named)
+    table = delimited.read_text(path, delimited.delimiter_of(path), texts=[bag, *wanted])
+    lines = {name: number for number, name in enumerate(table.column(bag).to_pylist())}
+    places = [lines.get(str(name)) for name in ids]
+    texts = {name: table.column(name).to_pylist() for name in wanted}
+    return {
+        name: np.array([None if place is None else column[place] for place in places], dtype=object)
+        for name, column in texts.items()
+    }
+
+
+def _bag_column(names: Sequence[str], named: Named) -> str:
+    return require(choose(names, named.bag, (*BAG_NAMES, "id", "name", "file"), "bag"), names, "bag")

@@ -77,10 +77,12 @@ def comparison_spec(
     seed: int,
     pos_label: Any = None,
     groups: Any = None,
+    missing: str = "error",
 ) -> Spec:
     """Return the experiment: methods with their defaults, the controls, on one data set.
 
-    There are no more folds than the rarest class has bags or, where bags belong together, groups.
+    There are no more folds than the rarest class has bags or, where bags belong together, groups. ``missing`` is what
+    is done about missing values, inside the folds.
     """
     labels_of_bags = np.asarray(y)
     refuse_fractions(labels_of_bags)
@@ -107,6 +109,7 @@ def comparison_spec(
         methods=tuple(entries),
         controls=True,
         protocol=Protocol(folds=min(folds, rarest), repeats=repeats, seed=seed),
+        missing=missing,
     )
 
 
@@ -191,6 +194,15 @@ def notes_on_groups(column: str | None, groups: Any) -> list[str]:
         "groups and those of the data check.",
         "Confidence intervals: bootstrap over groups, since bags of one group are not independent.",
     ]
+
+
+def notes_on_missing(missing: str) -> list[str]:
+    """Return what must be said where missing values were filled or dropped."""
+    notes = {
+        "median": "Missing values: filled with the medians of the training folds.",
+        "drop": "Missing values: instances with one were dropped, in training and in test folds.",
+    }
+    return [notes[missing]] if missing in notes else []
 
 
 def flat_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:

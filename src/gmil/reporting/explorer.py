@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.bags import parts as bag_parts
 from gmil.errors import GmilError
 from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.reporting.summary import BagView, Explorer
@@ -26,7 +27,13 @@ _TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
 
 
 def explore(
-    model: Any, bags: Bags, found: Predictions, inside: Bags, space: ModelCenters, plane: Projection
+    model: Any,
+    bags: Bags,
+    found: Predictions,
+    inside: Bags,
+    space: ModelCenters,
+    plane: Projection,
+    numbers: Integers,
 ) -> Explorer:
     """Return the explorer of bags.
 
@@ -38,9 +45,12 @@ def explore(
         As they were passed, and as the classifier inside pipelines gets them.
     found : Predictions
     space, plane : ModelCenters, Projection
+    numbers : array of shape (n_instances,)
+        The number of every instance in its bag, which may have had others that were dropped.
     """
     chosen = choose_bags(len(bags), found.decisions)
     some, inner = bags[chosen], inside[chosen]
+    numbers = numbers[bag_parts.rows_of_bags(bags.offsets, chosen)[0]]
     scores, text = instance_scores(model, some, found.column)
     info = [] if bags.instance_info is None else list(bags.instance_info.column_names)
     columns = ["rank", "instance"] + ["score"] * (scores is not None)
@@ -48,7 +58,8 @@ def explore(
     views = []
     for i, number in enumerate(chosen.tolist()):
         span = slice(int(some.offsets[i]), int(some.offsets[i + 1]))
-        rows = _rows(some, span, None if scores is None else scores[span], inner.instances[span], space, plane)
+        own_scores = None if scores is None else scores[span]
+        rows = _rows(some, span, own_scores, inner.instances[span], space, plane, numbers[span])
         views.append(
             BagView(
                 number=number,
@@ -110,7 +121,13 @@ def _meaning(model: Any) -> str:
 
 
 def _rows(
-    bags: Bags, span: slice, scores: Floats | None, inside: Instances, space: ModelCenters, plane: Projection
+    bags: Bags,
+    span: slice,
+    scores: Floats | None,
+    inside: Instances,
+    space: ModelCenters,
+    plane: Projection,
+    numbers: Integers,
 ) -> list[list[Any]]:
     n = span.stop - span.start
     ranking = np.arange(n) if scores is None else np.argsort(-scores, kind="stable")
@@ -118,7 +135,7 @@ def _rows(
     ranks = np.empty(n, dtype=np.int64)
     ranks[ranking] = np.arange(1, n + 1)
     placed = space.apply(inside[shown])
-    columns: list[list[Any]] = [ranks[shown].tolist(), shown.tolist()]
+    columns: list[list[Any]] = [ranks[shown].tolist(), numbers[shown].tolist()]
     if scores is not None:
         columns.append([_short(score) for score in scores[shown]])
     if len(space.centers):

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.greedy import codebook
+from gmil.model_selection.folds import last_step
 from gmil.paper.runs.environment import versions
+from gmil.pipeline import kept_instances
 from gmil.reporting.explorer import explore
 from gmil.reporting.predictions import predict_bags, unwrap
 from gmil.reporting.projection import map_instances, space_of
 from gmil.reporting.result import Report
 from gmil.reporting.summary import Bin, ModelSummary, Summary, ViewWeight
+from gmil.transform.impute import with_some_instances
 from gmil.validation import check_bags
 from gmil.weighted import WeightedGMIL
 
@@ -57,7 +60,7 @@ def report(model: Any, bags: Any, y: Any = None, *, label: Any = None, title: st
     shown, predictions = summarize_model(model, bags, y, label=label)
     summary = Summary(
         title=title or f"{type(model).__name__} on {len(predictions.predicted)} bags",
-        verdict=verdict(type(model).__name__, predictions),
+        verdict=verdict(type(last_step(getattr(model, "best_estimator_", model))[1]).__name__, predictions),
         models=[shown],
         environment=versions(),
     )
@@ -93,7 +96,10 @@ def summarize_model(
     seen : bool, optional
         Whether the model was fitted on these bags; None where that is not known.
     """
-    bags = check_bags(bags)
+    bags = check_bags(bags, allow_nan=True)  # the model refuses what it cannot fill
+    kept = kept_instances(model, bags)
+    numbers = (np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes))[kept]
+    bags = with_some_instances(bags, kept)
     predictions = predict_bags(model, bags, y, label)
     inner, inside = unwrap(model, bags)
     space = space_of(inner, inside, predictions.column)
@@ -107,7 +113,7 @@ def summarize_model(
         bins=bins_of(inner, predictions.column),
         views=views_of(inner, predictions.column),
         map=instance_map,
-        explorer=explore(model, bags, predictions, inside, space, plane),
+        explorer=explore(model, bags, predictions, inside, space, plane, numbers),
     )
     return shown, predictions
 

@@ -59,11 +59,8 @@ class Report:
         -------
         pathlib.Path
         """
+        target = checked_target(path)
         writers = {".html": self.to_html, ".htm": self.to_html, ".md": self.to_markdown, ".json": self.to_json}
-        target = Path(path)
-        if target.suffix.lower() not in writers:
-            msg = f"A report is written as .html, .md or .json, got {str(path)!r}. Choose one of these suffixes."
-            raise FileAccessError(msg)
         text = writers[target.suffix.lower()]()
         with replacing(target) as temporary:
             temporary.write_text(text, encoding="utf-8")
@@ -78,3 +75,12 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({self.summary.title!r}: {self.summary.verdict})"
+
+
+def checked_target(path: str | os.PathLike[str]) -> Path:
+    """Return where a report is to be written; a suffix that is none of a report is refused."""
+    target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm", ".md", ".json"):
+        msg = f"A report is written as .html, .md or .json, got {str(path)!r}. Choose one of these suffixes."
+        raise FileAccessError(msg)
+    return target

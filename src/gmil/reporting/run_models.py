@@ -14,6 +14,7 @@ from gmil.greedy import GMIL
 from gmil.model_selection.folds import fit_with_groups
 from gmil.paper.runs.data import groups_of
 from gmil.paper.tables.published import dataset_title
+from gmil.pipeline import imputing
 from gmil.reporting.models import summarize_model
 from gmil.weighted import WeightedGMIL
 
@@ -55,10 +56,12 @@ def _compared(found: dict[str, Any]) -> tuple[list[ModelSummary], list[str]]:
         return [], [f"No model can be shown, because the data cannot be read again: {error}"]
     accuracies = {row["method"]: row["mean"] or 0.0 for row in found["rows"]}
     seed, positive = found["protocol"]["seed"], _positive_label(found["data"], y)
-    models = {
+    models: dict[str, Any] = {
         "gmil": GMIL(random_state=seed, pos_label=positive),
         "weighted-gmil": WeightedGMIL(random_state=seed, pos_label=positive),
     }
+    missing = found["data"].get("missing", "error")
+    models = {name: imputing(model, missing) for name, model in models.items()}
     order = sorted(
         (name for name in models if name in accuracies or name == "gmil"), key=lambda n: -accuracies.get(n, 0)
     )
@@ -66,7 +69,7 @@ def _compared(found: dict[str, Any]) -> tuple[list[ModelSummary], list[str]]:
     for name in order:
         try:
             model = fit_with_groups(models[name], bags, y, groups)
-            shown.append(summarize_model(model, bags, y, title=f"Inside {type(model).__name__}", seen=True)[0])
+            shown.append(summarize_model(model, bags, y, seen=True)[0])
         except (GmilError, ValueError) as error:
             notes.append(f"{name} cannot be shown: {error}")
     return shown, notes
@@ -78,7 +81,8 @@ def _read_again(data: dict[str, Any]) -> tuple[Bags, Any, Any]:
         bags, y = datasets.load(source, download_if_missing=False, return_X_y=True)
     else:
         info = [column for column in (group, data.get("instances")) if column is not None]
-        bags, y = datasets.read(source, bag=data["bag"], label=data["label"], features=data["features"], info=info)
+        names = {"bag": data["bag"], "label": data["label"], "features": data["features"], "info": info}
+        bags, y = datasets.read(source, **names, drop=data.get("exclude", ()), decimal=data.get("decimal", "."))
     groups = groups_of(bags, group)
     if data_fingerprint(bags, y, groups) != data["fingerprint"]:
         msg = f"{os.fspath(source)} is not what it was when the methods were compared. Compare them again."

@@ -16,6 +16,7 @@ from gmil.scale.passes import float_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gmil.bags.roles import Named
     from gmil.engine.arrays import Floats, Integers
 
 
@@ -30,9 +31,9 @@ class FolderSource:
     wanted: Wanted
 
     @classmethod
-    def of(cls, files: Sequence[Path], features: str | Sequence[str] | None = None) -> FolderSource:
+    def of(cls, files: Sequence[Path], named: Named) -> FolderSource:
         """Look at the beginning of every file."""
-        wanted = Wanted.of(files, features)
+        wanted = Wanted.of(files, named)
         headers = [bag_file_header(path, wanted) for path in files]
         widths = np.array([width for _, width, _ in headers])
         if (widths != widths[0]).any():

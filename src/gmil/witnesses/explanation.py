@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gmil.scale import LazyBags
 from gmil.witnesses.carriers import carriers, class_number, evidence_for
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,17 @@ class Explanation:
     margin: float
     witnesses: tuple[Witness, ...] = ()
     bag_id: Any = None
+
+    def renumbered(self, numbers: Integers) -> Self:
+        """Return the same about a larger bag, of which this one has some of the instances.
+
+        Parameters
+        ----------
+        numbers : array of shape (n_instances,)
+            The number of every instance in the larger bag.
+        """
+        renumbered = tuple(replace(witness, instance=int(numbers[witness.instance])) for witness in self.witnesses)
+        return replace(self, witnesses=renumbered)
 
     def __str__(self) -> str:
         return f"label {self.label}: {self._named_witnesses()}; margin {self.margin:.4g}"

@@ -127,7 +127,8 @@ class ArffRows:
         for role, known in (("features", numbers), ("info", [*numbers, *texts])):
             for name in named.all_of(role):
                 choose(known, name, (), role, noun="attribute")
-        chosen = [n for n in numbers if n not in info] if named.features is None else named.all_of("features")
+        left_out = {*info, *named.dropped([*numbers, *texts])}
+        chosen = [n for n in numbers if n not in left_out] if named.features is None else named.all_of("features")
         expect(chosen, "no attribute of the instances is left that is a number")
         matrix = self._matrix()
         columns: dict[str, Any] = {name: _column(matrix, numbers.index(name)) for name in info if name in numbers}

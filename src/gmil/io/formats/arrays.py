@@ -73,7 +73,7 @@ class Layout(NamedTuple):
             ids,
             labels,
             self._named(arrays, "feature_names"),
-            self._info(arrays, {*self.reserved, *used, bag, label}, len(ids)),
+            self._info(arrays, {*self.reserved, *used, bag, label, *named.dropped(names)}, len(ids)),
             None if bag_names is None else one_per_row(bag_names, ids, "bag_names"),
         )
 

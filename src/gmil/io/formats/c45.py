@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.bags.roles import Named
 from gmil.errors import BagValidationError, FormatError
 from gmil.io.formats.contents import info_columns
 from gmil.io.formats.delimited import numbers_only, read_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gmil.bags import Bags
-    from gmil.bags.roles import Named, Rows
+    from gmil.bags.roles import Rows
     from gmil.io.formats.contents import Contents
 
 KIND = "C4.5 data"
@@ -30,7 +31,7 @@ def read(path: Path, named: Named) -> Rows:
     """Read a .data file; its columns are called molecule_name, conformation_name, f1, f2, ..., class."""
     names = _column_names(path)
     table = read_text(path, ",", texts=(BAG, INSTANCE, LABEL), names=names)
-    table = numbers_only(path, table, {BAG, INSTANCE, LABEL}, names[2:-1], first_line=1)
+    table = numbers_only(path, table, {BAG, INSTANCE, LABEL}, Named(features=names[2:-1]), first_line=1)
     named = named._replace(bag=named.bag or BAG, label=named.label or LABEL)
     return table_rows(_without_dots(table), named, from_text=True)
 

@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from gmil.io.formats.contents import Contents
 
 KIND = "CSV"
-_WITHOUT = "leave the column out and name the others with {features}"
+_WITHOUT = "leave the column out with {drop}"
 _BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
 
 
 def read(path: Path, named: Named) -> Rows:
     """Read a CSV or TSV file."""
-    bag, label = choose_roles(column_names(path), named)
-    table = read_text(path, delimiter_of(path), texts=[name for name in (bag, label) if name is not None])
-    wanted = None if named.features is None else named.all_of("features")
-    table = numbers_only(path, table, {bag, label, *named.all_of("info")}, wanted, first_line=2)
+    names = column_names(path)
+    bag, label = choose_roles(names, named)
+    texts = [name for name in (bag, label) if name is not None]
+    table = read_text(path, delimiter_of(path), texts=texts, decimal=named.decimal)
+    others = {bag, label, *named.all_of("info"), *named.dropped(names)}
+    table = numbers_only(path, table, others, named, first_line=2)
     return table_rows(table, named._replace(bag=bag, label=label), from_text=True)
 
 
@@ -56,7 +58,14 @@ def write(path: Path, contents: Contents) -> None:
     pacsv.write_csv(table, path, pacsv.WriteOptions(delimiter=delimiter))
 
 
-def read_text(path: Path, delimiter: str, *, texts: Sequence[str], names: Sequence[str] | None = None) -> pa.Table:
+def read_text(
+    path: Path,
+    delimiter: str,
+    *,
+    texts: Sequence[str],
+    names: Sequence[str] | None = None,
+    decimal: str = ".",
+) -> pa.Table:
     """Read a table; the columns ``texts`` stay as they are written, others become what they look like."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
@@ -66,7 +75,7 @@ def read_text(path: Path, delimiter: str, *, texts: Sequence[str], names: Sequen
             path,
             read_options=pacsv.ReadOptions(block_size=_BLOCK, column_names=names),
             parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string())),
+            convert_options=pacsv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), decimal_point=decimal),
         )
     expect(table.num_rows, f"{path} has a line of names but no instances below it; at least one is needed.")
     return table
@@ -76,7 +85,7 @@ def numbers_only(
     path: Path,
     table: pa.Table,
     others: set[str | None],
-    wanted: Sequence[str] | None,
+    named: Named,
     *,
     first_line: int,
 ) -> pa.Table:
@@ -87,24 +96,28 @@ def numbers_only(
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
-        if field.name in others or (wanted is not None and field.name not in wanted):
+        if field.name in others or not named.wants(field.name):
             continue
         if pa.types.is_null(field.type):
             empty = table.column(i).cast(pa.float64())
             table = table.set_column(i, field.name, empty)
         elif pa.types.is_string(field.type):
-            _refuse_slips(path, field.name, table.column(i).to_pylist(), wanted is not None, first_line)
+            _refuse_slips(
+                path, field.name, table.column(i).to_pylist(), named.names(field.name), first_line, named.decimal
+            )
     return table
 
 
-def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int) -> None:
-    slips = [row for row, text in enumerate(texts) if not _is_number(text)]
-    if slips and all(_is_number(text.replace(",", ".")) for text in texts if text is not None):
+def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int, decimal: str) -> None:
+    slips = [row for row, text in enumerate(texts) if not _is_number(text, decimal)]
+    other, sign = (",", "comma") if decimal == "." else (".", "point")
+    if slips and all(_is_number(text, decimal) or _is_number(text, other) for text in texts):
         msg = (
             f"{path}, line {slips[0] + first_line}: the column {name!r} holds {texts[slips[0]]!r}, a number with a "
-            "decimal comma."
+            f"decimal {sign}."
         )
-        raise FormatError(msg, parameter="features", fix=f"Write points, or {_WITHOUT}")
+        fix = "Read the file with {decimal}" if other == "," else "Write all numbers with one decimal sign."
+        raise FormatError(msg, parameter="decimal", fix=fix)
     if slips and (must_be or len(slips) < len(texts) / 2):
         row = slips[0]
         msg = (
@@ -114,9 +127,11 @@ def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_
         raise FormatError(msg, parameter="features", fix=f"Correct the cell, or {_WITHOUT}")
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str, decimal: str = ".") -> bool:
     if not text:
         return True
+    if decimal == ",":
+        text = "" if "." in text else text.replace(",", ".")
     try:
         float(text)
     except ValueError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gmil.errors import ModelFileError
 from gmil.io.model_files.container import FORMAT_VERSION, checksum, read_container, write_container
 from gmil.io.model_files.damage import DamageError, clear_damage
+from gmil.io.model_files.origin import Origin
 from gmil.io.model_files.probing import check_probe, probe
 from gmil.io.model_files.registry import import_late_modules, register_class, register_late, registered_classes
 from gmil.io.model_files.schema import Choice, Record
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT_VERSION",
     "DamageError",
+    "Origin",
     "checksum",
     "clear_damage",
     "import_late_modules",
     "load",
     "load_parts",
+    "load_with_origin",
     "register_class",
     "register_late",
     "registered_classes",
@@ -46,10 +49,12 @@ __all__ = [
 ]
 
 
-def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str], origin: Origin | None = None) -> None:
     """Write a fitted model to ``path``; an existing file is replaced in one step."""
     tensors: dict[str, NDArray[Any]] = {}
     content = {"model": encode_model(model, "", tensors), "probe": probe(model)}
+    if origin is not None and any(origin):
+        content["origin"] = origin.to_json()
     write_container(content, tensors, path, _gmil_version())
 
 
@@ -94,6 +99,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     estimator
         The model, as it was saved.
     """
+    return load_with_origin(path)[0]
+
+
+def load_with_origin(path: str | os.PathLike[str]) -> tuple[Any, Origin]:
+    """Read a model as `load` does, and what is known of the data that it was fitted on."""
     document, tensors = read_container(path)
     with clear_damage(path):
         if "parts" in document and "model" not in document:
@@ -103,7 +113,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         model = decoder.model(document["model"])
         decoder.finish()
         check_probe(model, document["probe"] if document["version"] > 1 else None)
-        return model
+        return model, Origin.from_json(document.get("origin"))
 
 
 def load_parts(path: str | os.PathLike[str], kind: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:

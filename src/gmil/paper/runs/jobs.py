@@ -13,6 +13,7 @@ from gmil.checks.controls import CONTROLS
 from gmil.errors import SpecificationError, listed
 from gmil.paper.runs.fingerprints import canonical, canonical_json, code_fingerprint
 from gmil.paper.tables.grids import has_grid, settings_of
+from gmil.pipeline import Pipeline, imputing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -148,6 +149,11 @@ def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[Job]:
 
 def cases_of(spec: Spec, dataset: str) -> Iterator[Case]:
     """Yield what an experiment measures on a data set: controls, methods in their columns, values of sweeps."""
+    for case in _plain_cases(spec, dataset):
+        yield dataclasses.replace(case, estimator=imputing(case.estimator, spec.missing))
+
+
+def _plain_cases(spec: Spec, dataset: str) -> Iterator[Case]:
     known, protocol = known_methods(), spec.protocol
     for name, (label, _) in CONTROLS.items() if spec.controls else ():
         yield Case(dataset, name, "paper", label, make_estimator(name, {}), protocol.repeats)
@@ -194,10 +200,15 @@ def _jobs(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
         "folds": spec.protocol.folds,
         "data": data.fingerprint,
         "scores_instances": data.instance_y is not None and hasattr(case.estimator, "score_instances"),
-        "code": code_fingerprint(type(case.estimator), tuned=tuned),
+        "code": "+".join(code_fingerprint(type(step), tuned=tuned) for step in _steps(case.estimator)),
     }
     for repeat, repeats in blocks_of_repeats(case.repeats):
         yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
+
+
+def _steps(estimator: BaseEstimator) -> list[BaseEstimator]:
+    """Return what is fitted: the steps of a pipeline, or the estimator alone."""
+    return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
 
 
 def blocks_of_repeats(repeats: int) -> Iterator[tuple[int, int]]:

@@ -177,6 +177,8 @@ class Spec:
         Data sets made by `gmil.make_bags`: name to parameters.
     is_quick : bool
         Whether this is a quick run.
+    missing : {"error", "median", "drop"}
+        What is done about missing values, inside the folds: see `gmil.Impute`.
     """
 
     name: str
@@ -190,6 +192,7 @@ class Spec:
     quick: Mapping[str, Any] = field(default_factory=dict)
     generated: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     is_quick: bool = False
+    missing: str = "error"
 
     def quickly(self) -> Spec:
         """Return the quick variant: fewer repeats and settings, no optional data; its rows serve the full one."""

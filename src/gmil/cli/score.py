@@ -1,0 +1,80 @@
+"""``gmil score``: how well a saved model predicts bags whose labels are known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.cli.console import print_table
+from gmil.cli.inputs import for_method
+from gmil.cli.options import group_options, json_option
+from gmil.cli.results import number, percent
+from gmil.io import model_files
+from gmil.model_selection.scoring import score_model
+
+if TYPE_CHECKING:
+    from gmil.cli.inputs import Reader
+    from gmil.model_selection.scoring import Measured, Scores
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data")
+@group_options
+@json_option
+def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
+    """Score a saved MODEL on DATA with labels.
+
+    Intervals are by bootstrap over bags, or over groups. Take bags that the model was not fitted on: on others every
+    figure is too good.
+    """
+    estimator, origin = model_files.load_with_origin(model)
+    found = for_method(estimator, reader.of_model(estimator, origin).labelled(data, in_memory=True))
+    scores, n_seen = score_model(estimator, found.bags, found.y, found.groups), origin.count_seen(found.bags)
+    about = {"model": model, "dataset": found.name, "bags": len(found.bags), "training_bags": n_seen}
+    if as_json:
+        click.echo(json.dumps({**about, **_plain(scores)}, indent=2))
+        return
+    _print(scores, f"{model} on {found.name}: {len(found.bags)} bags{about_seen(n_seen)}")
+
+
+def about_seen(n_seen: int) -> str:
+    """Return how many bags the model was fitted on, where there are any."""
+    return f", {n_seen} of them training bags of the model, on which figures are no test" if n_seen else ""
+
+
+def _plain(scores: Scores) -> dict[str, Any]:
+    """Return scores as JSON can say them."""
+    measures = {
+        name: {"value": None, "interval": None}
+        if value.value != value.value
+        else {"value": value.value, "interval": [value.low, value.high]}
+        for name, value in scores._asdict().items()
+        if name in ("accuracy", "balanced_accuracy", "auc", "brier")
+    }
+    confusion = {"classes": scores.classes, "confusion": scores.confusion.tolist()}
+    return {**measures, "majority_accuracy": scores.majority, "positive": scores.positive, **confusion}
+
+
+def _print(scores: Scores, title: str) -> None:
+    about = "" if scores.positive is None else f" ({scores.positive!r} against the other class)"
+    rows = [
+        ["accuracy, per cent", *_cells(scores.accuracy, percent)],
+        ["balanced accuracy, per cent", *_cells(scores.balanced_accuracy, percent)],
+        [f"AUC{about}", *_cells(scores.auc, lambda value: number(value, ".3f"))],
+        ["Brier score (0 is best)", *_cells(scores.brier, lambda value: number(value, ".3f"))],
+        ["accuracy of the majority class", percent(scores.majority), ""],
+    ]
+    print_table(["measure", "value", "95 % interval"], rows, title=title)
+    click.echo()
+    names = [repr(label) for label in scores.classes]
+    cells = [[name, *map(str, row)] for name, row in zip(names, scores.confusion.tolist(), strict=True)]
+    print_table(["label", *(f"predicted {name}" for name in names)], cells, title="Confusion matrix, in bags")
+
+
+def _cells(measured: Measured, written: Any) -> tuple[str, str]:
+    if measured.value != measured.value:
+        return "-", ""
+    return written(measured.value), f"{written(measured.low)} - {written(measured.high)}"
