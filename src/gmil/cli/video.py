@@ -97,7 +97,9 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
         if done == total:
             stages[what].__exit__()
 
-    result = index_videos(videos, output, IndexSettings(**options), vocabulary=words, n_jobs=jobs, progress=progress)
+    result = index_videos(
+        videos, output, IndexSettings(**options), vocabulary=words, n_processes=jobs, progress=progress
+    )
     how = "learned" if result.learned else "used again"
     say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
     _end_with(result.failures)
@@ -198,7 +200,7 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     tested = label_folds(data.y, folds, seed)
     with Progress("Videos for all folds") as progress:
         bags_of, words = bags_for_folds(
-            features, data, tested, vocabulary=vocabulary, n_jobs=jobs, progress=lambda _, *done: progress(*done)
+            features, data, tested, vocabulary=vocabulary, n_processes=jobs, progress=lambda _, *done: progress(*done)
         )
     with Progress("Folds") as progress:
         result = cross_validate_events(
@@ -259,7 +261,7 @@ def detect(
     as_json: bool,
     jobs: int | None,
 ) -> None:
-    """Say which events VIDEOS show, how sure that is, and when they happen."""
+    """Detect which events happen in VIDEOS, with what confidence, and when."""
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
 
@@ -267,7 +269,7 @@ def detect(
         refuse_target(html, model, *videos)
     detectors = EventDetectors.load(model)
     with Progress("Videos") as progress:
-        found, failures = find(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
+        found, failures = find(detectors, videos, features=features, rate=rate, n_processes=jobs, progress=progress)
     if as_json:
         click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
     elif found:

@@ -26,7 +26,7 @@ _EVENT_NAMES = ("event", "events", "label")
 
 @dataclass(frozen=True)
 class EventLabels:
-    """The events of every video that was looked at.
+    """The events of every labelled video.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class EventLabels:
     of_video : dict of set
         The events of a video, none for one in which nothing happens.
     spans : dict of list
-        When an event happens, in seconds, by video and event; for those that the file tells. They serve to judge
-        detectors, and never to train them.
+        When an event happens, in seconds, by video and event; where the file has it. They serve to
+        evaluate detectors, and never to train them.
     """
 
     events: list[str]
@@ -50,9 +50,9 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
     Parameters
     ----------
     path : path
-        Either a row per video and event (columns ``video`` and ``event``; an empty event says that nothing happens;
-        several are parted by semicolons; ``start`` and ``end`` may say when, in seconds), or a row per video (column
-        ``video`` and a column per event of 0 and 1).
+        Either a row per video and event (columns ``video`` and ``event``; an empty event means that nothing happens;
+        several are parted by semicolons; ``start`` and ``end`` may hold the time, in seconds), or a row per video
+        (column ``video`` and a column per event of 0 and 1).
     """
     rows = _rows(Path(path))
     columns = list(rows[0])

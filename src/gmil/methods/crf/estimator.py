@@ -19,7 +19,7 @@ from gmil.methods.crf.states import (
     Dissimilarity,
     best_candidates,
     make_states,
-    median_distance,
+    of_different_bags,
     pairwise_distances,
     spread_of,
 )
@@ -32,6 +32,7 @@ from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import Tuning
 from gmil.methods.svm.estimators import WitnessSVM
 from gmil.model_selection.folds import fit_with_groups, with_seed
+from gmil.transform.widths import median_distance
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -218,7 +219,7 @@ class MICRF(ScaledClassifier):
         scores = scores / spreads[:, None]
         candidates = best_candidates(scores.sum(axis=0), offsets, self.max_states)
         apart = pairwise_distances(instances[candidates.rows], training.backend)
-        self.width_ = median_distance(apart, candidates.offsets)
+        self.width_ = median_distance(apart[of_different_bags(candidates.offsets)])
         self.positive_share_, self.n_training_bags_ = float(positive.mean()), len(positive)
         states = make_states(
             scores[:, candidates.rows],
