@@ -15,6 +15,7 @@ from gmil.greedy import voting
 from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
+from gmil.parameters import parameters
 from gmil.sampling import make_generator
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import fit_space
@@ -26,6 +27,7 @@ THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
 
 
 @register(method="density-ratio")
+@parameters
 class DensityRatio(CodebookClassifier):
     """Density-ratio estimation by brute force: the one best point, which GMIL approximates (Chen & Corso, Eq. 1 and 2).
 
@@ -102,6 +104,16 @@ class DensityRatio(CodebookClassifier):
     1.0
     """
 
+    kernel: str = "box"
+    width: float | str = "auto"
+    n_targets: int = 1
+    n_candidates: int | None = 1000
+    epsilon: float | str = "auto"
+    threshold: float | str = "mean"
+    scale: str | None = None
+    pos_label: Any = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "target_": Array("e"),
         "ratios_": Array("K", infinite=True),
@@ -118,8 +130,6 @@ class DensityRatio(CodebookClassifier):
         "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(THRESHOLDS))],
         "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
-        "random_state": ["random_state"],
     }
 
     _two_classes = True
@@ -129,29 +139,6 @@ class DensityRatio(CodebookClassifier):
     rule_ = "nearest"
     backend = "auto"
     n_jobs = None
-
-    def __init__(
-        self,
-        *,
-        kernel: str = "box",
-        width: float | str = "auto",
-        n_targets: int = 1,
-        n_candidates: int | None = 1000,
-        epsilon: float | str = "auto",
-        threshold: float | str = "mean",
-        scale: str | None = None,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.n_targets = n_targets
-        self.n_candidates = n_candidates
-        self.epsilon = epsilon
-        self.threshold = threshold
-        self.scale = scale
-        self.pos_label = pos_label
-        self.random_state = random_state
 
     @checks_parameters
     def fit(self, X: Any, y: Any) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -10,7 +11,7 @@ import numpy as np
 
 from gmil.base import register
 from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.engine import resolve
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -20,6 +21,7 @@ from gmil.greedy.settings import CodebookSize, codebook_size, paper_setting
 from gmil.greedy.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.greedy.streaming import Request, cluster_lazily
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrNone
+from gmil.parameters import parameters
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 
 @register(method="gmil")
+@parameters
 class GMIL(CodebookClassifier):
     """Greedy multiple instance learning: codebook by density ratio, nearest-neighbour voting (Chen & Corso).
 
@@ -63,10 +66,6 @@ class GMIL(CodebookClassifier):
         paper); between the positive ones and C+; the middle between the means of the classes; the value with
         the fewest errors on the training bags; the root mean square distance between the centres of C+ and
         the instances of their clusters; or a number.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
-        Scaling of the features, fitted on the training instances: none, deviation 1, range [0, 1], every
-        instance to length 1, two combinations, or the range of the whole matrix to [0, 1] and distances as
-        root mean squares over the features (the one reading under which the printed tau = 0.082 makes sense).
     n_components : int, float or None, default=None
         Principal components kept after scaling: a number, or the share of the variance to keep. None: no PCA.
     counting : {"instances", "bags", "bag-mass"}, default="instances"
@@ -114,6 +113,10 @@ class GMIL(CodebookClassifier):
     density : {"histogram", "gaussian"}, default="histogram"
         "gaussian" replaces the counts of Eq. 3 and 4 by a kernel density at the centres: an instance at the distance
         d counts exp(-d^2 / 2b^2) for every centre, with b the median distance of instances to their nearest centre.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
+        Scaling of the features, fitted on the training instances: none, deviation 1, range [0, 1], every
+        instance to length 1, two combinations, or the range of the whole matrix to [0, 1] and distances as
+        root mean squares over the features (the one reading under which the printed tau = 0.082 makes sense).
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
         about; decisions are about ``classes_[1]`` in any case.
@@ -170,6 +173,34 @@ class GMIL(CodebookClassifier):
     True
     """
 
+    n_clusters: int | str = field(default="auto", kw_only=False)
+    n_positive: int | str = field(default="auto", kw_only=False)
+    n_negative: int | str = field(default="auto", kw_only=False)
+    epsilon: float | str = "auto"
+    threshold: float | str = "mean"
+    scale: str | None = None
+    n_components: float | None = None
+    counting: str = "instances"
+    weighting: str | None = "bags"
+    overlap: str = "allow"
+    negative_rank: str = "frequency"
+    centers: str = "mean"
+    distance: str = "min"
+    rule: str = "nearest"
+    init: Any = "k-means++"
+    n_init: int = 1
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    sampling: str = "uniform"
+    metric: str = "euclidean"
+    clustering: str = "k-means"
+    instance_weight: str = "instances"
+    density: str = "histogram"
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _reads_blocks = True
     _kept_parameters = ("distance", "rule")
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -200,77 +231,13 @@ class GMIL(CodebookClassifier):
         "rule": [StrOptions(set(voting.RULES))],
         "init": [StrOptions(set(SEEDINGS)), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "sample_size": [Interval(Integral, 1, None, closed="left"), None],
         "sampling": [StrOptions({"uniform", "bags", "classes"})],
         "metric": [StrOptions(set(METRICS))],
         "clustering": [StrOptions(set(CLUSTERINGS))],
         "instance_weight": [StrOptions(set(INSTANCE_WEIGHTS))],
         "density": [StrOptions(set(DENSITIES))],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        n_clusters: int | str = "auto",
-        n_positive: int | str = "auto",
-        n_negative: int | str = "auto",
-        *,
-        epsilon: float | str = "auto",
-        threshold: float | str = "mean",
-        scale: str | None = None,
-        n_components: float | None = None,
-        counting: str = "instances",
-        weighting: str | None = "bags",
-        overlap: str = "allow",
-        negative_rank: str = "frequency",
-        centers: str = "mean",
-        distance: str = "min",
-        rule: str = "nearest",
-        init: Any = "k-means++",
-        n_init: int = 1,
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        sampling: str = "uniform",
-        metric: str = "euclidean",
-        clustering: str = "k-means",
-        instance_weight: str = "instances",
-        density: str = "histogram",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_positive = n_positive
-        self.n_negative = n_negative
-        self.epsilon = epsilon
-        self.threshold = threshold
-        self.scale = scale
-        self.n_components = n_components
-        self.counting = counting
-        self.weighting = weighting
-        self.overlap = overlap
-        self.negative_rank = negative_rank
-        self.centers = centers
-        self.distance = distance
-        self.rule = rule
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.sampling = sampling
-        self.metric = metric
-        self.clustering = clustering
-        self.instance_weight = instance_weight
-        self.density = density
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     @classmethod
     def from_paper(cls, name: str, **changes: Any) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +18,7 @@ from gmil.greedy.batch import decide_folds, why_not_batched
 from gmil.greedy.gmil import GMIL
 from gmil.io.model_files.schema import Fitted, Kind, Number, Plain
 from gmil.model_selection.folds import complete_folds
+from gmil.parameters import parameters
 from gmil.scale import LazyBags
 from gmil.validation import check_groups
 
@@ -35,6 +37,7 @@ _NEGATIVE = (0, 1, 2, 4, 8)
 
 
 @register(method="gmil-cv")
+@parameters
 class GMILCV(BagClassifier):
     """GMIL with its hyperparameters chosen by cross-validation on the training bags.
 
@@ -94,6 +97,15 @@ class GMILCV(BagClassifier):
     ['counting', 'epsilon', 'n_clusters']
     """
 
+    param_grid: Any = field(default="auto", kw_only=False)
+    cv: int = 5
+    repeats: int = 1
+    sample_size: int | None = 10_000
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _reads_blocks = True
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("decision_function", "predict_proba", "score_instances", n_features="d", n_classes="C"),
@@ -108,27 +120,6 @@ class GMILCV(BagClassifier):
         "repeats": [Interval(Integral, 1, None, closed="left")],
         "sample_size": GMIL._parameter_constraints["sample_size"],
     }
-
-    def __init__(
-        self,
-        param_grid: Any = "auto",
-        *,
-        cv: int = 5,
-        repeats: int = 1,
-        sample_size: int | None = 10_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.param_grid = param_grid
-        self.cv = cv
-        self.repeats = repeats
-        self.sample_size = sample_size
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     fit = grouped_fit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.linear_model import LogisticRegression
@@ -12,6 +13,7 @@ from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @register(method="single-instance")
+@parameters
 class SingleInstance(ScaledClassifier):
     """Single-instance baseline: instances inherit the label of their bag; a bag takes their largest or mean score.
 
@@ -67,6 +70,12 @@ class SingleInstance(ScaledClassifier):
     True
     """
 
+    estimator: BaseEstimator | None = field(default=None, kw_only=False)
+    aggregate: str = "max"
+    scale: str | None = "standard"
+    n_jobs: int | None = None
+    backend: str = "auto"
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_features="d", n_classes="C"),
     }
@@ -77,23 +86,6 @@ class SingleInstance(ScaledClassifier):
     }
 
     _kept_parameters = ("aggregate",)
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        aggregate: str = "max",
-        scale: str | None = "standard",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.aggregate = aggregate
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     _takes_estimators = True
     fit = grouped_fit

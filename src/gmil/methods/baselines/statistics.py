@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.pipeline import make_pipeline
@@ -13,6 +14,7 @@ from gmil.compat import HasMethods
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.embeddings.embedded import OfTransformer, VectorClassifier
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
+from gmil.parameters import parameters
 from gmil.sampling import make_generator
 from gmil.transform.vectors import BagSummaries
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 
 @register(method="bag-statistics")
+@parameters
 class BagStatistics(VectorClassifier):
     """Any classifier on a bag embedding of simple statistics: minimum, mean, maximum, deviation of every feature.
 
@@ -76,6 +79,10 @@ class BagStatistics(VectorClassifier):
     True
     """
 
+    statistics: Sequence[str] = field(default=("min", "mean", "max", "sd"), kw_only=False)
+    estimator: BaseEstimator | None = None
+    scale: str | None = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_classes="C"),
     }
@@ -87,23 +94,6 @@ class BagStatistics(VectorClassifier):
 
     _transformer = BagSummaries
     statistics_ = OfTransformer()
-
-    def __init__(
-        self,
-        statistics: Sequence[str] = ("min", "mean", "max", "sd"),
-        *,
-        estimator: BaseEstimator | None = None,
-        scale: str | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.statistics = statistics
-        self.estimator = estimator
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     _takes_estimators = True
     fit = grouped_fit

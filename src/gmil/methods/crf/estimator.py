@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,6 +33,7 @@ from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import Tuning
 from gmil.methods.svm.estimators import WitnessSVM
 from gmil.model_selection.folds import fit_with_groups, with_seed
+from gmil.parameters import parameters
 from gmil.transform.widths import median_distance
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 
 @register(method="mi-crf")
+@parameters
 class MICRF(ScaledClassifier):
     """MI-CRF: a conditional random field over all bags, which choose their witnesses jointly (Deselaers & Ferrari).
 
@@ -141,6 +144,17 @@ class MICRF(ScaledClassifier):
     True
     """
 
+    estimator: Any = field(default=None, kw_only=False)
+    C: float = 1000.0
+    dissimilarity: str | None = "both"
+    transductive: bool = False
+    max_states: int = 20
+    n_restarts: int = 2
+    max_iter: int = 20
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "scorers_": Items(Fitted("score_instances", n_features="d"), "m", least=1),
         "score_weights_": Array("m"),
@@ -165,35 +179,6 @@ class MICRF(ScaledClassifier):
     }
 
     _kept_parameters = ("dissimilarity", "max_states", "transductive")
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        C: float = 1000.0,
-        dissimilarity: str | None = "both",
-        transductive: bool = False,
-        max_states: int = 20,
-        n_restarts: int = 2,
-        max_iter: int = 20,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.C = C
-        self.dissimilarity = dissimilarity
-        self.transductive = transductive
-        self.max_states = max_states
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     _two_classes = True
     _takes_estimators = True

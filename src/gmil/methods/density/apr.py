@@ -14,6 +14,7 @@ from gmil.methods.density.rectangles import discriminating_features, expand, gro
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.constraints import INSIDE_UNIT, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -40,6 +41,7 @@ def automatic_margin(deviations: Floats) -> float:
 
 
 @register(method="apr")
+@parameters
 class APR(ScaledClassifier):
     """Axis-parallel rectangle by iterated discrimination (Dietterich, Lathrop & Lozano-Perez 1997).
 
@@ -113,6 +115,12 @@ class APR(ScaledClassifier):
     True
     """
 
+    margin: float | str = "auto"
+    tau: float = 0.999
+    epsilon: float = 0.01
+    max_iter: int = 20
+    scale: str | None = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "features_": Array("k", dtype="i", at_least=0, below="d"),
         "deviations_": Array("k", above=0),
@@ -127,23 +135,6 @@ class APR(ScaledClassifier):
         "tau": [INSIDE_UNIT],
         "epsilon": [INSIDE_UNIT],
     }
-
-    def __init__(
-        self,
-        *,
-        margin: float | str = "auto",
-        tau: float = 0.999,
-        epsilon: float = 0.01,
-        max_iter: int = 20,
-        scale: str | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.margin = margin
-        self.tau = tau
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
 
     _two_classes = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from gmil.methods.density.noisy_or import (
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from gmil.base import Training
@@ -56,6 +58,7 @@ def bag_distances(exponents: Floats, offsets: Integers, combine: str) -> Floats:
     return reference.bag_min(exponents, offsets) if combine == "max" else bag_nll(exponents, offsets)[0]
 
 
+@parameters
 class DensityClassifier(ScaledClassifier):
     """What `DiverseDensity` and `EMDD` share: starts, choice of the best concept, threshold, decisions."""
 
@@ -68,14 +71,17 @@ class DensityClassifier(ScaledClassifier):
         "n_iter_": Count(),
     }
 
-    n_start_bags: int | None
-    n_starts_per_bag: int | None
-    initial_scale: float | str
-    threshold: float | str
-    combine: str
-    n_jobs: int | None
-    random_state: Any
-    combine_: str
+    n_start_bags: int | None = 5
+    n_starts_per_bag: int | None = 5
+    initial_scale: float | str = "auto"
+    threshold: float | str = "best"
+    combine: str = "max"
+    max_iter: int = 25
+    scale: str | None = "standard"
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    combine_: str = field(init=False)
     _two_classes = True
     _kept_parameters = ("combine",)
 
@@ -159,6 +165,7 @@ class DensityClassifier(ScaledClassifier):
 
 
 @register(method="dd")
+@parameters
 class DiverseDensity(DensityClassifier):
     """Diverse density: the concept point that explains all bags best (Maron & Lozano-Perez 1998).
 
@@ -231,31 +238,6 @@ class DiverseDensity(DensityClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.9
     True
     """
-
-    def __init__(
-        self,
-        *,
-        n_start_bags: int | None = 5,
-        n_starts_per_bag: int | None = 5,
-        initial_scale: float | str = "auto",
-        threshold: float | str = "best",
-        combine: str = "max",
-        max_iter: int = 25,
-        scale: str | None = "standard",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_start_bags = n_start_bags
-        self.n_starts_per_bag = n_starts_per_bag
-        self.initial_scale = initial_scale
-        self.threshold = threshold
-        self.combine = combine
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:
         return maximise_likelihood(start, data, self.max_iter)

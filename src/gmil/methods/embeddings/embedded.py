@@ -12,6 +12,7 @@ from gmil.engine import resolve
 from gmil.io.model_files.fitted import check_model
 from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
+from gmil.parameters import parameters
 from gmil.transform.space import SpaceMixin, fitted_space
 
 if TYPE_CHECKING:
@@ -43,10 +44,14 @@ class OfTransformer:
             vars(model)[self.name] = value
 
 
+@parameters
 class VectorClassifier(SpaceMixin, BagClassifier):
     """A classifier of two or more classes on the vectors of a transformer, which shares its parameters."""
 
-    transformer_: BagVectorizer
+    scale: str | None = "minmax"
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
 
     _transformer: ClassVar[type[BagVectorizer]]
 

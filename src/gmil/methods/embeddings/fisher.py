@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, ClassVar
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.parameters import parameters
 from gmil.transform.vectors import FisherVector
 
 
 @register(method="mi-fv")
+@parameters
 class FisherVectorClassifier(EmbeddedClassifier):
     """miFV: a linear SVM on Fisher vectors, a bag embedding by a Gaussian mixture (Wei, Wu & Zhou).
 
@@ -26,16 +29,16 @@ class FisherVectorClassifier(EmbeddedClassifier):
         the variance (of large sparse data 100 components). None: no PCA, and sparse instances become dense.
     C : float, default=1.0
         The price of a training error.
-    tune : bool, default=False
-        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
-        bag, nothing is chosen.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances.
     max_iter : int, default=300
         Iterations of expectation maximisation at most.
     sample_size : int or None, default=10_000
         With more training instances than this, the mixture is learnt on a sample without replacement. None: always
         on all.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
+        Scaling of the features, fitted on the training instances.
+    tune : bool, default=False
+        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
+        bag, nothing is chosen.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
         not positive.
@@ -84,6 +87,15 @@ class FisherVectorClassifier(EmbeddedClassifier):
     True
     """
 
+    n_gaussians: int = field(default=1, kw_only=False)
+    n_components: float | str | None = "auto"
+    C: float = 1.0
+    tune: bool = False
+    scale: str | None = "standard"
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    random_state: Any = None
+
     _transformer = FisherVector
     weights_ = OfTransformer()
     means_ = OfTransformer()
@@ -93,30 +105,3 @@ class FisherVectorClassifier(EmbeddedClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **FisherVector._parameter_constraints,
     }
-
-    def __init__(
-        self,
-        n_gaussians: int = 1,
-        *,
-        n_components: float | str | None = "auto",
-        C: float = 1.0,
-        tune: bool = False,
-        scale: str | None = "standard",
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_gaussians = n_gaussians
-        self.n_components = n_components
-        self.C = C
-        self.tune = tune
-        self.scale = scale
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from gmil.methods.ensemble.members import with_positive_class
 from gmil.methods.neighbours.citation import CitationKNN
 from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups, with_seed
+from gmil.parameters import parameters
 from gmil.safety.processes import bound
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ def _members_score_instances(ensemble: MILEnsemble) -> bool:
 
 
 @register(method="ensemble")
+@parameters
 class MILEnsemble(BagClassifier):
     """Bagging of multiple instance learners: majority vote over bootstrap samples of the bags (Zhou & Zhang 2003).
 
@@ -101,6 +104,13 @@ class MILEnsemble(BagClassifier):
     True
     """
 
+    estimator: Any = field(default=None, kw_only=False)
+    n_estimators: int = field(default=5, kw_only=False)
+    pos_label: Any = None
+    n_jobs: int | None = None
+    n_processes: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimators_": Items(Fitted("predict", n_features="d"), least=1),
     }
@@ -109,23 +119,6 @@ class MILEnsemble(BagClassifier):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [AT_LEAST_ONE],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 5,
-        *,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        n_processes: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.n_processes = n_processes
-        self.random_state = random_state
 
     _takes_estimators = True
     fit = grouped_fit

@@ -18,6 +18,7 @@ from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bag
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import parameters
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _AUTOMATIC_INDUCING = 400
 
 
 @register(method="gp-mil")
+@parameters
 class GPMIL(ScaledClassifier):
     """GP-MIL: a Gaussian process on instances, trained on labels of bags (Kim & De la Torre).
 
@@ -119,6 +121,19 @@ class GPMIL(ScaledClassifier):
     ((20, 2), (20,))
     """
 
+    optimize: bool = True
+    ard: bool = False
+    amplitude: float = 3.0
+    length_scale: Any = "median"
+    offset: float = 1.0
+    sharpness: float = 1.0
+    n_inducing: int | str | None = "auto"
+    sample_size: int | None = 20_000
+    max_iter: int = 30
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "amplitude_": Number(at_least=0),
         "offset_": Number(at_least=0),
@@ -141,39 +156,6 @@ class GPMIL(ScaledClassifier):
         "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "sample_size": [AT_LEAST_ONE, None],
     }
-
-    def __init__(
-        self,
-        *,
-        optimize: bool = True,
-        ard: bool = False,
-        amplitude: float = 3.0,
-        length_scale: Any = "median",
-        offset: float = 1.0,
-        sharpness: float = 1.0,
-        n_inducing: int | str | None = "auto",
-        sample_size: int | None = 20_000,
-        max_iter: int = 30,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.optimize = optimize
-        self.ard = ard
-        self.amplitude = amplitude
-        self.length_scale = length_scale
-        self.offset = offset
-        self.sharpness = sharpness
-        self.n_inducing = n_inducing
-        self.sample_size = sample_size
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     _two_classes = True
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gmil.base import PARAMETERS, register, weighted_fit
+from gmil.base import register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
@@ -29,6 +30,7 @@ from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double, expansion, rows_of
+from gmil.parameters import PARAMETERS, parameters
 
 if TYPE_CHECKING:
     from gmil.base import Training
@@ -39,6 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 @register(method="mi-graph", variants={"mi-graph-explicit": {"graphs": "explicit"}})
+@parameters
 class GraphKernelSVM(ScaledClassifier):
     """miGraph and MIGraph: an SVM on a graph kernel between bags (Zhou, Sun & Li).
 
@@ -119,6 +122,16 @@ class GraphKernelSVM(ScaledClassifier):
     True
     """
 
+    graphs: str = field(default="implicit", kw_only=False)
+    C: float = 10.0
+    gamma: float | str = "median"
+    edge_gamma: float | str = "median"
+    max_edges: int | None = 200
+    normalize: str = "each"
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("S", "d"),
         "dual_coef_": Array("S"),
@@ -140,33 +153,6 @@ class GraphKernelSVM(ScaledClassifier):
 
     _two_classes = True
     _kept_parameters = ("graphs", "max_edges", "normalize")
-
-    def __init__(
-        self,
-        graphs: str = "implicit",
-        *,
-        C: float = 10.0,
-        gamma: float | str = "median",
-        edge_gamma: float | str = "median",
-        max_edges: int | None = 200,
-        normalize: str = "each",
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.graphs = graphs
-        self.C = C
-        self.gamma = gamma
-        self.edge_gamma = edge_gamma
-        self.max_edges = max_edges
-        self.normalize = normalize
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     fit = weighted_fit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.tuning import COSTS, Tuning
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double
+from gmil.parameters import parameters
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
@@ -57,6 +59,7 @@ class _Setting(NamedTuple):
 
 
 @register(method="ppmm")
+@parameters
 class PPMM(ScaledClassifier):
     """PPMM: a kernel SVM on bags as compositions of patterns (Wang, Yang & Zha).
 
@@ -139,6 +142,19 @@ class PPMM(ScaledClassifier):
     True
     """
 
+    n_patterns: int | str = field(default="auto", kw_only=False)
+    codebook: str = "kmeans"
+    assignment: str = "soft"
+    softness: float = 0.5
+    exponent: float | str = "aligned"
+    n_init: int = 5
+    C: float = 10.0
+    sample_size: int | None = 10_000
+    scale: str | None = "auto"
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "cluster_centers_": Array("K", "d"),
         "pattern_weights_": Array("K"),
@@ -163,37 +179,6 @@ class PPMM(ScaledClassifier):
         "sample_size": [AT_LEAST_ONE, None],
         "scale": [StrOptions({"auto", *SCALINGS}), None],
     }
-
-    def __init__(
-        self,
-        n_patterns: int | str = "auto",
-        *,
-        codebook: str = "kmeans",
-        assignment: str = "soft",
-        softness: float = 0.5,
-        exponent: float | str = "aligned",
-        n_init: int = 5,
-        C: float = 10.0,
-        sample_size: int | None = 10_000,
-        scale: str | None = "auto",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_patterns = n_patterns
-        self.codebook = codebook
-        self.assignment = assignment
-        self.softness = softness
-        self.exponent = exponent
-        self.n_init = n_init
-        self.C = C
-        self.sample_size = sample_size
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     _two_classes = True
     fit = grouped_fit

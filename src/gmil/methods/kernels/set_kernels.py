@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from gmil.methods.shared.constraints import AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
+from gmil.parameters import parameters
 from gmil.transform.space import fitted_space
 from gmil.transform.vectors.summaries import summarize
 
@@ -39,6 +41,7 @@ class Machine(NamedTuple):
 
 
 @register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
+@parameters
 class SetKernelSVM(ScaledClassifier):
     """SVM on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK) (Gartner et al.).
 
@@ -63,11 +66,11 @@ class SetKernelSVM(ScaledClassifier):
         bag has length one and C means the same for bags that are tight and bags that are spread; or their sizes.
     C : float, default=10.0
         The price of a training error.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     tune : bool, default=True
         Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/4, 1, 4 or 16, C times
         1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
         not positive.
@@ -113,6 +116,18 @@ class SetKernelSVM(ScaledClassifier):
     True
     """
 
+    kernel: str = field(default="nsk", kw_only=False)
+    instance_kernel: str = "rbf"
+    gamma: float | str = "median"
+    degree: int = 2
+    coef0: float = 1.0
+    normalization: str = "length"
+    C: float = 10.0
+    tune: bool = True
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("N", "s"),  # STK has two columns for every feature
         "space_": fitted_space("s"),
@@ -134,37 +149,6 @@ class SetKernelSVM(ScaledClassifier):
     }
 
     _kept_parameters = ("kernel", "instance_kernel", "degree", "coef0", "normalization")
-
-    def __init__(
-        self,
-        kernel: str = "nsk",
-        *,
-        instance_kernel: str = "rbf",
-        gamma: float | str = "median",
-        degree: int = 2,
-        coef0: float = 1.0,
-        normalization: str = "length",
-        C: float = 10.0,
-        tune: bool = True,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.instance_kernel = instance_kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.normalization = normalization
-        self.C = C
-        self.tune = tune
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     fit = grouped_fit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -18,6 +19,7 @@ from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.model_selection.folds import is_indicator
+from gmil.parameters import parameters
 from gmil.transform.space import fit_scaling
 from gmil.validation import check_bags
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 
 @register(method="citation-knn")
+@parameters
 class CitationKNN(ScaledClassifier):
     """Citation kNN: nearest neighbours between bags, where references and citers vote (Wang & Zucker 2000).
 
@@ -101,6 +104,13 @@ class CitationKNN(ScaledClassifier):
     (20,)
     """
 
+    n_references: int = field(default=2, kw_only=False)
+    n_citers: int = field(default=4, kw_only=False)
+    distance: str = "min"
+    rank: float = 0.5
+    n_jobs: int | None = None
+    backend: str = "auto"
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "instances_": Rows("N", "d"),
         "offsets_": Offsets("B+1", "N"),
@@ -116,27 +126,6 @@ class CitationKNN(ScaledClassifier):
     }
 
     _kept_parameters = ("n_references", "distance", "rank")
-
-    def __init__(
-        self,
-        n_references: int = 2,
-        n_citers: int = 4,
-        *,
-        distance: str = "min",
-        rank: float = 0.5,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.n_references = n_references
-        self.n_citers = n_citers
-        self.distance = distance
-        self.rank = rank
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     def _learn(self, training: Training) -> None:
         self.radii_ = citing_radii(self._fit_distances(training.bags, training.y), self.n_citers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gmil.base import BagClassifier
 from gmil.compat import StrOptions
+from gmil.parameters import parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import SpaceMixin, fit_scaling
 
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Instances
 
 
+@parameters
 class ScaledClassifier(SpaceMixin, BagClassifier):
     """A classifier of bags with parameters ``scale`` and ``pos_label``, as `gmil.GMIL` has them."""
 
-    scale: str | None
-    pos_label: Any
+    scale: str | None = "minmax"
+    pos_label: Any = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "scale": [StrOptions(set(SCALINGS)), None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
 from gmil.methods.svm.kernel_machine import KernelMachine
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ class AnnealedSetting(MachineSetting):
 
 
 @register(method="annealed-svm")
+@parameters
 class AnnealedSVM(KernelMachine):
     """MI-SVM and mi-SVM by deterministic annealing, which avoids poor local optima (Gehler and Chapelle).
 
@@ -47,13 +49,15 @@ class AnnealedSVM(KernelMachine):
         AW-SVM: one instance of a positive bag is its witness, as in `WitnessSVM`. AL-SVM: every instance has a
         label, at least one of a positive bag is positive, as in `InstanceSVM`; it tends to label whole bags. ALP-SVM:
         every instance has a label, and ``positive_share`` of a positive bag are positive.
-    C : float, default=10.0
-        What a unit of slack costs.
     kernel : {"rbf", "linear"}, default="rbf"
         The kernel between instances.
     gamma : float or "median", default="median"
         The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
         instances.
+    max_iter : int, default=5
+        Machines trained at most at one temperature above zero.
+    C : float, default=10.0
+        What a unit of slack costs.
     balance : bool, default=True
         With "witness": slack of a negative instance costs C times the number of positive bags over the number of
         negative instances, so that both sides weigh alike; False: it costs C.
@@ -61,8 +65,6 @@ class AnnealedSVM(KernelMachine):
         With "labels-prior": the share of a positive bag that is positive; one instance at least.
     cooling : float, default=1.5
         What the temperature is divided by, from 10 C to C / 100, before it is zero.
-    max_iter : int, default=5
-        Machines trained at most at one temperature above zero.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
@@ -120,6 +122,13 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
+    objective: str = field(default="witness", kw_only=False)
+    C: float = 10.0
+    balance: bool = True
+    positive_share: float = 0.5
+    cooling: float = 1.5
+    max_iter: int = 5
+
     _kept_parameters = ("kernel", "balance")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -133,39 +142,6 @@ class AnnealedSVM(KernelMachine):
         "positive_share": [Interval(Real, 0, 1, closed="right")],
         "cooling": [Interval(Real, 1, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        objective: str = "witness",
-        *,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        balance: bool = True,
-        positive_share: float = 0.5,
-        cooling: float = 1.5,
-        max_iter: int = 5,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            gamma=gamma,
-            max_iter=max_iter,
-            scale=scale,
-            tune=tune,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.objective = objective
-        self.balance = balance
-        self.positive_share = positive_share
-        self.cooling = cooling
 
     fit = weighted_fit
 

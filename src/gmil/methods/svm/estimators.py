@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from gmil.methods.shared.tuning import COSTS, MachineSetting, Tuning, priced_set
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import Arrangement, Machine, arrange, chosen_rows
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +33,7 @@ MOST_LINEAR_INSTANCES = 20_000
 
 
 @register(method="mi-svm-instance")
+@parameters
 class InstanceSVM(KernelMachine):
     """mi-SVM: an SVM that labels every instance; a positive bag has at least one positive instance (Andrews et al.).
 
@@ -105,6 +108,8 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
+    C: float = field(default=10.0, kw_only=False)
+
     fit = weighted_fit
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
@@ -112,6 +117,7 @@ class InstanceSVM(KernelMachine):
 
 
 @register(method="mi-svm-witness")
+@parameters
 class WitnessSVM(KernelMachine):
     """MI-SVM: an SVM on one witness instance of every positive bag and all negative instances (Andrews et al.).
 
@@ -128,6 +134,8 @@ class WitnessSVM(KernelMachine):
     gamma : float or "median", default="median"
         The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
         instances.
+    max_iter : int, default=50
+        Machines trained at most.
     balance : bool, default=True
         Slack of a negative instance costs C times the number of positive bags over the number of negative
         instances, so that both sides weigh alike; False: it costs C.
@@ -137,8 +145,6 @@ class WitnessSVM(KernelMachine):
     max_negatives : int or None, default=50_000
         Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
         None: always all.
-    max_iter : int, default=50
-        Machines trained at most.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
@@ -199,6 +205,11 @@ class WitnessSVM(KernelMachine):
     True
     """
 
+    C: float = field(default=10.0, kw_only=False)
+    balance: bool = True
+    solver: str = "libsvm"
+    max_negatives: int | None = 50_000
+
     _kept_parameters = ("kernel", "balance")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -206,37 +217,6 @@ class WitnessSVM(KernelMachine):
         "solver": [StrOptions({"libsvm", "liblinear"})],
         "max_negatives": [AT_LEAST_ONE, None],
     }
-
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        balance: bool = True,
-        solver: str = "libsvm",
-        max_negatives: int | None = 50_000,
-        max_iter: int = 50,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            gamma=gamma,
-            max_iter=max_iter,
-            scale=scale,
-            tune=tune,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.balance = balance
-        self.solver = solver
-        self.max_negatives = max_negatives
 
     fit = weighted_fit
 

@@ -15,6 +15,7 @@ from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import MachineSetting, Tuning, all_of_bags, priced_settings
 from gmil.methods.svm.gram import Gram
 from gmil.methods.svm.kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +26,19 @@ if TYPE_CHECKING:
     from gmil.methods.shared.tuning import Round, Sample
 
 
+@parameters
 class KernelMachine(ScaledClassifier):
     """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f.
 
     Support vector machines are trained on parts of one Gram matrix, until something settles.
     """
+
+    kernel: str = "rbf"
+    gamma: float | str = "median"
+    max_iter: int = 50
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
 
     _two_classes = True
     _kept_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
@@ -44,29 +53,6 @@ class KernelMachine(ScaledClassifier):
         "n_iter_": Count(),
         "C_": OrMissing(Number(above=0)),
     }
-
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        max_iter: int = 50,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     fit = grouped_fit
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from gmil.methods.shared.tuning import KERNELS, WIDTHS, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import arrange, as_double, chosen_rows, kernel_columns
 from gmil.methods.svm.mica_training import Plane, slack_costs, train_mica
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +45,7 @@ class MICASetting:
 
 
 @register(method="mica")
+@parameters
 class MICA(KernelMachine):
     """MICA: a sparse linear or kernel classifier by successive linear programming (Mangasarian & Wild).
 
@@ -61,13 +63,13 @@ class MICA(KernelMachine):
         instances, a reduced kernel.
     gamma : float or "median", default="median"
         "median" is one over the median squared distance between training instances.
+    max_iter : int, default=30
+        Linear programs solved for the plane at most.
     balance : bool, default=True
         The mean slack of negative instances costs nu as well, so that both classes weigh alike; False: slack of a
         negative instance costs what that of a positive bag does, nu over the number of positive bags.
     n_basis : int, default=200
         Training instances drawn as the basis of the RBF kernel, all where there are fewer.
-    max_iter : int, default=30
-        Linear programs solved for the plane at most.
     tol : float, default=1e-4
         Training ends where the objective falls by less than this share.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
@@ -131,6 +133,14 @@ class MICA(KernelMachine):
     1.0
     """
 
+    nu: float = field(default=100.0, kw_only=False)
+    kernel: str = "linear"
+    balance: bool = True
+    n_basis: int = 200
+    max_iter: int = 30
+    tol: float = 1e-4
+    scale: str | None = "standard"
+
     _kept_parameters = ("kernel", "balance")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -144,35 +154,6 @@ class MICA(KernelMachine):
         "n_basis": [AT_LEAST_ONE],
         "tol": [NOT_NEGATIVE],
     }
-
-    def __init__(
-        self,
-        nu: float = 100.0,
-        *,
-        kernel: str = "linear",
-        gamma: float | str = "median",
-        balance: bool = True,
-        n_basis: int = 200,
-        max_iter: int = 30,
-        tol: float = 1e-4,
-        scale: str | None = "standard",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.gamma = gamma
-        self.balance = balance
-        self.n_basis = n_basis
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
         positive, backend, instances = training.positive, training.backend, as_double(instances)
