@@ -303,11 +303,6 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         bags = check_bags(X, estimator=self, reset=True)
         return bags, self._check_labels(y, bags)
 
-    def _check_lazy_training(self, X: LazyBags, y: Any) -> tuple[LazyBags, NDArray[np.int64]]:
-        """Do the same for bags that are not in memory."""
-        bags = check_lazy_bags(X, estimator=self, reset=True)
-        return bags, self._check_labels(y, bags)
-
     def _check_labels(self, y: Any, bags: Bags | LazyBags) -> NDArray[np.int64]:
         classes, labels = check_bag_labels(y, bags, self)
         if self._two_classes and len(classes) > 2:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import resolve
+from gmil.compat import Interval, StrOptions
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
 from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.parameters import parameters
-from gmil.sampling import make_generator
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import fit_space
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
@@ -140,30 +139,17 @@ class DensityRatio(CodebookClassifier):
     backend = "auto"
     n_jobs = None
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Search the targets among the instances of positive bags, and a threshold.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, labels = self._check_training(X, y)
-        positive = self._is_positive(labels)
-        generator = make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        """Search the targets among the instances of positive bags, and a threshold."""
+        bags, positive, backend, generator = training.bags, training.positive, training.backend, training.generator
         self.space_, instances = fit_space(bags.instances, self.scale, None, generator)
         self._fit_targets(instances, positive[bags.segment_ids], generator)
-        backend = resolve(self.backend, self.n_jobs)
         self.threshold_ = None  # until it is known from the distances
         to_targets = self._distances(instances, backend)
         bag_distances = self._voter().positive_distances(to_targets, bags.offsets, backend)[:, 0]
         self.threshold_ = voting.choose_threshold(self.threshold, bag_distances, positive, 0.0)
         decisions = voting.decide(bag_distances, self.threshold_)
-        self.slope_ = voting.fit_slope(decisions, positive.astype(np.int64))
-        return self
+        self.slope_ = voting.fit_slope(decisions, training.labels)
 
     def _fit_targets(self, instances: Instances, positive: Booleans, generator: np.random.Generator) -> None:
         candidates = self._candidates(positive, generator)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import resolve
+from gmil.compat import Interval, StrOptions
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -22,12 +21,12 @@ from gmil.greedy.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.greedy.streaming import Request, cluster_lazily
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrNone
 from gmil.parameters import parameters
-from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import METRICS
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.fold_work import FoldWork, Worker
@@ -265,22 +264,15 @@ class GMIL(CodebookClassifier):
         alone = any(why_not_batched(self, setting) for setting in work.settings)
         return None if alone else partial(decide_folds, self)
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the codebooks from bags and their labels.
+    def _learn(self, training: Training) -> None:
+        labels = np.searchsorted(self.classes_, training.y)  # whichever of two is positive
+        learn = self._learn_lazily if isinstance(training.bags, LazyBags) else self._learn_in_memory
+        decisions = learn(training._replace(labels=labels), self._positive_bags(labels))
+        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
 
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        if isinstance(X, LazyBags):
-            return self._fit_lazily(X, y)
-        bags, labels = self._check_training(X, y)
-        positive = self._positive_bags(labels)
-        generator, backend = make_generator(self.random_state), resolve(self.backend, self.n_jobs)
+    def _learn_in_memory(self, training: Training, positive: Booleans) -> Floats:
+        """Learn the codebooks; return the decisions about training bags."""
+        bags, labels, backend, generator = training.bags, training.labels, training.backend, training.generator
         space, instances = space_of(bags.instances, self, generator)
         size = codebook_size(self, bags.n_instances, bags.n_features, positive)
         found, instances = cluster_instances(instances, space, bags, labels, size.n_clusters, self, backend, generator)
@@ -293,16 +285,13 @@ class GMIL(CodebookClassifier):
             voter = self._voter()
             distances = voter.positive_distances(to_used, bags.offsets, backend)
             self._keep_thresholds(distances, positive, voter.spreads(nearest, sq_nearest))
-        decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
-        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
-        return self
+        return self._voter().bag_decisions(to_used, bags.offsets, backend)
 
-    def _fit_lazily(self, X: LazyBags, y: Any) -> Self:
+    def _learn_lazily(self, training: Training, positive: Booleans) -> Floats:
         """Do the same from tables of one row a bag: what its instances add to every bin, and its distances."""
-        bags, labels = self._check_lazy_training(X, y)
-        positive = self._positive_bags(labels)
-        request = Request(self, np.ones(len(bags), dtype=bool), make_generator(self.random_state))
-        ((found, tables),) = cluster_lazily([request], bags, labels, [positive], n_jobs=self.n_jobs)
+        bags = training.bags
+        request = Request(self, np.ones(len(bags), dtype=bool), training.generator)
+        ((found, tables),) = cluster_lazily([request], bags, training.labels, [positive], n_jobs=self.n_jobs)
         self.space_, self.cluster_centers_, self.n_iter_ = found
         self.bandwidth_: float | None = None
         size = codebook_size(self, bags.n_instances, bags.n_features, positive)
@@ -312,9 +301,7 @@ class GMIL(CodebookClassifier):
             spreads = [tables.spread(bins) for bins in self._voter().positive_bins]
             distances = self._measure_lazily(bags, voting.Voter.positive_distances, minima)
             self._keep_thresholds(distances, positive, spreads)
-        decisions = self._measure_lazily(bags, voting.Voter.bag_decisions, minima)
-        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
-        return self
+        return self._measure_lazily(bags, voting.Voter.bag_decisions, minima)
 
     def _soft_votes(
         self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend

@@ -11,7 +11,7 @@ from gmil.compat import Interval, StrOptions
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
-from gmil.methods.svm.kernel_machine import KernelMachine
+from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.parameters import parameters
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ class AnnealedSVM(KernelMachine):
     }
 
     fit = weighted_fit
+    _fit_machine = fit_on_gram
 
     def _tuning_repeats(self, n_bags: int) -> int:  # noqa: ARG002
         return 1
@@ -161,7 +162,7 @@ class AnnealedSVM(KernelMachine):
 
     def _keep_setting(self, setting: AnnealedSetting) -> None:
         super()._keep_setting(setting)
-        self.balance_, self.positive_share_ = setting.balance, setting.positive_share
+        self.C_, self.balance_, self.positive_share_ = setting.C, setting.balance, setting.positive_share
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: AnnealedSetting, backend: Backend) -> Machine:
         annealing = Annealing(

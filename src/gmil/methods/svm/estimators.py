@@ -12,9 +12,9 @@ from gmil.base import register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
 from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.methods.shared.tuning import COSTS, MachineSetting, Tuning, priced_settings, weighted_settings
-from gmil.methods.svm.kernel_machine import KernelMachine
-from gmil.methods.svm.kernels import Arrangement, Machine, arrange, chosen_rows
+from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
+from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
+from gmil.methods.svm.problems import FeatureProblem
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
 from gmil.parameters import parameters
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.methods.shared.tuning import Round
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.methods.shared.tuning import Round, Tuning
     from gmil.methods.svm.gram import Gram
+    from gmil.methods.svm.kernels import Arrangement, Machine, Plane
 
 
 MOST_LINEAR_INSTANCES = 20_000
@@ -111,6 +112,17 @@ class InstanceSVM(KernelMachine):
     C: float = field(default=10.0, kw_only=False)
 
     fit = weighted_fit
+    _fit_machine = fit_on_gram
+
+    def _untuned(self, gamma: float) -> MachineSetting:
+        return MachineSetting(gamma, self.C, self.kernel)
+
+    def _rounds(self, gamma: float) -> Sequence[Round[MachineSetting]]:  # noqa: ARG002
+        return [priced_settings]
+
+    def _keep_setting(self, setting: MachineSetting) -> None:
+        super()._keep_setting(setting)
+        self.C_ = setting.C
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
         return train_labels(gram, arrangement.offsets, setting.C * arrangement.weights, self.max_iter, backend)
@@ -238,7 +250,7 @@ class WitnessSVM(KernelMachine):
 
     def _keep_setting(self, setting: MachineSetting) -> None:
         super()._keep_setting(setting)
-        self.balance_ = setting.balance
+        self.C_, self.balance_ = setting.C, setting.balance
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
         return train_witnesses(gram, arrangement.offsets, _costs(arrangement, setting), self.max_iter, backend)
@@ -248,7 +260,7 @@ class WitnessSVM(KernelMachine):
         if rows is not None:
             instances, offsets = instances[rows], np.searchsorted(rows, offsets)
         if self.solver == "libsvm":
-            super()._fit_machine(instances, offsets, training, tuning)
+            fit_on_gram(self, instances, offsets, training, tuning)
             return
         if self.kernel != "linear":
             msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
@@ -256,28 +268,20 @@ class WitnessSVM(KernelMachine):
         self._fit_linear(instances, offsets, training, tuning)
 
     def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
-        sample, backend = tuning.sample(offsets, MOST_LINEAR_INSTANCES), training.backend
-        few = sample.of(instances)
-
-        def decide(setting: MachineSetting, test: Booleans) -> Floats:
-            arrangement = arrange(sample.offsets, training.positive, ~test, sample.counts, training.weights)
-            weights, machine = self._train_linear(few, arrangement, setting, backend)
-            rows, cuts = chosen_rows(sample.offsets, test)
-            return backend.bag_max(few[rows] @ weights + machine.intercept, cuts)
-
+        sample = tuning.sample(offsets, MOST_LINEAR_INSTANCES)
+        problem = FeatureProblem(self._train_linear, lambda _: instances, sample, training)
         both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
         rounds = [lambda _: both, priced_settings]
         # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
-        setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), decide, classes_alike=True)
+        setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), problem.decide, classes_alike=True)
         self._keep_setting(setting)
-        arrangement = arrange(offsets, training.positive, weights=training.weights)
-        weights, machine = self._train_linear(instances, arrangement, setting, backend)
-        self._keep_weights(weights)
-        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
+        plane = problem._replace(sample=all_of_bags(offsets)).train(setting)
+        self._keep_weights(plane.weights)
+        self._keep_course(plane)
 
     def _train_linear(
         self, instances: Instances, arrangement: Arrangement, setting: MachineSetting, backend: Backend
-    ) -> tuple[Floats, Machine]:
+    ) -> Plane:
         candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
         costs = _costs(arrangement, setting)
         return train_linear_witnesses(

@@ -26,7 +26,16 @@ _MOST_GRAM_BYTES = 8 << 30
 class Machine(NamedTuple):
     """A function of training rows, f(x) = sum_i dual_i k(x_i, x) + intercept, and how it was found."""
 
-    dual: Floats  # (n_rows,), zero where a row has no say
+    dual: Floats  # (n_rows,), zero where a row has no weight
+    intercept: float
+    objectives: Floats  # (n_iterations,)
+    stop_reason: str
+
+
+class Plane(NamedTuple):
+    """A linear function of features, f(x) = x.weights + intercept, and how it was found."""
+
+    weights: Floats  # (n_features,)
     intercept: float
     objectives: Floats  # (n_iterations,)
     stop_reason: str

@@ -12,10 +12,11 @@ from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
 from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
-from gmil.methods.shared.tuning import KERNELS, WIDTHS, given_first
+from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
-from gmil.methods.svm.kernels import arrange, as_double, chosen_rows, kernel_columns
-from gmil.methods.svm.mica_training import Plane, slack_costs, train_mica
+from gmil.methods.svm.kernels import as_double, kernel_columns
+from gmil.methods.svm.mica_training import slack_costs, train_mica
+from gmil.methods.svm.problems import FeatureProblem
 from gmil.parameters import parameters
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.arrays import Instances, Integers
     from gmil.methods.shared.tuning import Round, Tuning
-    from gmil.methods.svm.kernels import Arrangement
+    from gmil.methods.svm.kernels import Arrangement, Plane
 
 NUS = (100.0, 10.0, 1.0, 1000.0)
 """What ``tune=True`` chooses nu from; of equally accurate settings the first wins."""
@@ -41,7 +42,7 @@ class MICASetting:
     nu: float
     kernel: str
     balance: bool
-    width: float = 1.0  # times the gamma that the method would take untuned
+    gamma: float
 
 
 @register(method="mica")
@@ -156,36 +157,34 @@ class MICA(KernelMachine):
     }
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
-        positive, backend, instances = training.positive, training.backend, as_double(instances)
+        instances = as_double(instances)
         spaces = _Spaces(self, instances, training)
-        sample = tuning.sample(offsets)
+        problem = FeatureProblem(self._find_plane, spaces.features, tuning.sample(offsets), training)
+        untuned = MICASetting(self.nu, self.kernel, self.balance, spaces.gamma)
+        setting = tuning.choose_in_rounds(self._rounds(spaces.gamma), untuned, problem.decide)
+        self._keep_setting(setting)
+        plane = problem._replace(sample=all_of_bags(offsets)).train(setting)
+        self.n_weights_ = int(np.count_nonzero(plane.weights))
+        if self.kernel_ == "linear":
+            self._keep_weights(plane.weights)
+        else:
+            self._keep_support(plane.weights, instances[spaces.basis])
+        self._keep_course(plane)
 
-        def decide(setting: MICASetting, test: Booleans) -> Floats:
-            features = sample.of(spaces.features(setting))
-            arrangement = arrange(sample.offsets, positive, ~test, sample.counts, training.weights)
-            plane = self._find_plane(features, arrangement, setting, backend)
-            rows, cuts = chosen_rows(sample.offsets, test)
-            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
-
-        untuned = MICASetting(self.nu, self.kernel, self.balance)
-        setting = tuning.choose_in_rounds(self._rounds(), untuned, decide)
+    def _keep_setting(self, setting: MICASetting) -> None:
         self.nu_, self.kernel_, self.balance_ = setting.nu, setting.kernel, setting.balance
-        self.gamma_ = 1.0 if setting.kernel == "linear" else spaces.gamma * setting.width
-        plane = self._find_plane(
-            spaces.features(setting), arrange(offsets, positive, weights=training.weights), setting, backend
-        )
-        self._keep_plane(plane, instances, spaces)
+        self.gamma_ = 1.0 if setting.kernel == "linear" else setting.gamma
 
-    def _rounds(self, gamma: float = 1.0) -> Sequence[Round[MICASetting]]:  # noqa: ARG002
+    def _rounds(self, gamma: float) -> Sequence[Round[MICASetting]]:
         weighted = [
-            MICASetting(NUS[0], kernel, balance)
+            MICASetting(NUS[0], kernel, balance, gamma)
             for kernel in given_first(self.kernel, KERNELS)
             for balance in (self.balance, not self.balance)
         ]
         return [
             lambda _: weighted,
             lambda best: [replace(best, nu=nu) for nu in NUS],
-            lambda best: [replace(best, width=width) for width in WIDTHS] if best.kernel == "rbf" else [],
+            lambda best: [replace(best, gamma=gamma * width) for width in WIDTHS] if best.kernel == "rbf" else [],
         ]
 
     def _tuning_repeats(self, n_bags: int) -> int:
@@ -197,14 +196,6 @@ class MICA(KernelMachine):
         costs = slack_costs(setting.nu, arrangement.bag_weights, arrangement.negative_counts, setting.balance)
         return train_mica(features[arrangement.rows], arrangement.offsets, costs, self.max_iter, self.tol, backend)
 
-    def _keep_plane(self, plane: Plane, instances: Instances, spaces: _Spaces) -> None:
-        self.n_weights_ = int(np.count_nonzero(plane.weights))
-        if self.kernel_ == "linear":
-            self._keep_weights(plane.weights)
-        else:
-            self._keep_support(plane.weights, instances[spaces.basis])
-        self._keep_course(-plane.threshold, plane.objectives, plane.stop_reason)
-
 
 class _Spaces:
     """The features of training instances under each kernel; those of the last one are kept."""
@@ -212,6 +203,7 @@ class _Spaces:
     def __init__(self, method: MICA, instances: Instances, training: Training) -> None:
         self.instances, self.backend, generator = instances, training.backend, training.generator
         self.last: tuple[InstanceKernel | None, Instances] = None, instances
+        self.gamma = 1.0
         if method.kernel == "rbf" or method.tune:
             n_instances = instances.shape[0]
             self.basis = np.sort(generator.choice(n_instances, min(method.n_basis, n_instances), replace=False))
@@ -222,7 +214,7 @@ class _Spaces:
         """Return the features of all instances."""
         if setting.kernel == "linear":
             return self.instances
-        kernel = InstanceKernel("rbf", self.gamma * setting.width)
+        kernel = InstanceKernel("rbf", setting.gamma)
         if self.last[0] != kernel:
             basis = dense_rows(self.instances, self.basis)
             self.last = kernel, kernel_columns(self.instances, basis, kernel, self.backend)
