@@ -1,8 +1,9 @@
-"""The parameters of estimators: constructors that only assign, and what a parameter may be."""
+"""The parameters of estimators: constructors that only assign, what a parameter may be, texts that all share."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast, dataclass_transform
@@ -29,19 +30,50 @@ PARAMETERS: dict[str, list[Any]] = {
 LAST = ("scale", "tune", "pos_label", "n_jobs", "n_processes", "backend", "random_state")
 """What most estimators have: it comes last in their constructors, in this order."""
 
+PARAMETER_TEXTS = {
+    "scale": """\
+    scale : {{None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}}, default={default}
+        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+""",
+    "pos_label": """\
+    pos_label : label or None, default={default}
+        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
+        about, where there are such; decisions are about ``classes_[1]`` in any case.
+""",
+    "n_jobs": """\
+    n_jobs : int or None, default={default}
+        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
+        results do not depend on it.
+""",
+}
+ATTRIBUTE_TEXTS = {
+    "classes_": """\
+    classes_ : array of shape ({n_classes},)
+""",
+    "pos_label_": """\
+    pos_label_ : label or None
+        The positive class of two; None where there are more.
+""",
+    "n_features_in_": """\
+    n_features_in_ : int
+""",
+}
+"""What docstrings need not repeat: `parameters` puts it where a class has such and its docstring does not name it."""
+
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def parameters(cls: AnyClass) -> AnyClass:
     """Make the constructor of an estimator, which only assigns, from the annotated attributes of the class.
 
     A class has the parameters of decorated classes above it, too, and may give them other defaults. Parameters are
-    keyword-only but for those with ``field(default=..., kw_only=False)``.
+    keyword-only but for those with ``field(default=..., kw_only=False)``. The docstring is completed.
     """
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     signature = inspect.signature(made.__init__)
     ordered = sorted(signature.parameters.values(), key=lambda each: (each.kind, _place(each.name)))
     made.__init__.__signature__ = signature.replace(parameters=ordered)
     made._parameter_constraints = rules_of(made)
+    made.__doc__ = completed(made)
     return cast("AnyClass", made)
 
 
@@ -60,3 +92,28 @@ def rules_of(cls: type) -> dict[str, list[Any]]:
     if "__init__" not in vars(cls):
         return rules
     return {name: rules[name] for name in inspect.signature(cls).parameters if name in rules}
+
+
+def completed(cls: Any) -> str | None:
+    """Return the docstring of an estimator with the texts that all share, parameters in the order of the signature."""
+    text, titles = cls.__doc__, ("Parameters", "Attributes")
+    if text is None or not all(f"\n    {title}\n" in text for title in titles):
+        return cast("str | None", text)
+    signature, own = inspect.signature(cls).parameters, _entries(text, "Parameters")
+    texts = {}
+    for name, each in signature.items():
+        default = repr(each.default).replace("'", '"')
+        texts[name] = own[name] if name in own else PARAMETER_TEXTS[name].format(default=default)
+    text = text.replace("".join(own.values()), "".join(texts.values()), 1)
+    found = _entries(text, "Attributes")
+    n_classes = 2 if cls._two_classes else "n_classes"
+    missing = [ATTRIBUTE_TEXTS[name].format(n_classes=n_classes) for name in ATTRIBUTE_TEXTS if name not in found]
+    whole = "".join(found.values())
+    return text.replace(whole, whole + "".join(missing), 1)
+
+
+def _entries(text: str, title: str) -> dict[str, str]:
+    """Return the entries of a section of a docstring by the names that they begin with."""
+    section = text.partition(f"\n    {title}\n    {'-' * len(title)}\n")[2].partition("\n\n")[0] + "\n"
+    entries = re.split(r"^(?=    \S)", section, flags=re.MULTILINE)[1:]
+    return {entry.split(":")[0].strip(): entry for entry in entries}

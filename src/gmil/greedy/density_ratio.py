@@ -53,11 +53,6 @@ class DensityRatio(CodebookClassifier):
     threshold : float or {"mean", "mean-positive", "midpoint", "best"}, default="mean"
         The distance below which a bag is positive: the mean distance between all training bags and the target, as
         printed, or another of `gmil.GMIL`.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples of candidates and of the rule for the width.
 
@@ -77,10 +72,6 @@ class DensityRatio(CodebookClassifier):
         h_n.
     threshold_ : float
         The distance to the nearest target below which a bag is positive.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

@@ -116,12 +116,6 @@ class GMIL(CodebookClassifier):
         Scaling of the features, fitted on the training instances: none, deviation 1, range [0, 1], every
         instance to length 1, two combinations, or the range of the whole matrix to [0, 1] and distances as
         root mean squares over the features (the one reading under which the printed tau = 0.082 makes sense).
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels: the fastest that can run here, the NumPy reference, the compiled one, or
         PyTorch, on a GPU where there is one.
@@ -140,10 +134,6 @@ class GMIL(CodebookClassifier):
         C+ and C- as positions in ``cluster_centers_``, best first.
     threshold_ : float, array of shape (n_classes,), or None
         tau where there is no negative codebook.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
     bandwidth_ : float or None

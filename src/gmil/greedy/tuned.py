@@ -57,11 +57,6 @@ class GMILCV(BagClassifier):
         Repetitions of the inner folds, with other partitions and seeds.
     sample_size : int or None, default=10_000
         As in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the engine; None is every core of this process.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels.
     random_state : int, RandomState instance or None, default=None
@@ -76,10 +71,6 @@ class GMILCV(BagClassifier):
         The accuracy of the best setting over the inner folds; chosen as the largest, so it flatters.
     cv_results_ : dict
         ``params``, a list of dicts, and ``accuracy``, an array, for every setting.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

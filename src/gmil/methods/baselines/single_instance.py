@@ -37,13 +37,6 @@ class SingleInstance(ScaledClassifier):
     aggregate : {"max", "mean"}, default="max"
         How the scores of its instances become that of a bag. "max" is the standard assumption, that one positive
         instance makes a bag positive; it favours large bags.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the reductions over bags.
 
@@ -52,10 +45,6 @@ class SingleInstance(ScaledClassifier):
     estimator_ : classifier
         The fitted classifier of instances; its classes are numbers, positions in ``classes_`` (of two classes the
         positive one is 1).
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

@@ -44,11 +44,6 @@ class BagStatistics(VectorClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the instances, fitted on the training instances. With the default estimator only those with
         "l2" make a difference, because it scales the statistics.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the statistics.
 
@@ -59,10 +54,6 @@ class BagStatistics(VectorClassifier):
     estimator_ : classifier
         The fitted classifier of statistics; its classes are numbers, positions in ``classes_`` (of two classes the
         positive one is 1).
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

@@ -80,8 +80,6 @@ class MICRF(ScaledClassifier):
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
         decisions are about ``classes_[1]`` in any case. A scorer that has no own ``pos_label`` gets it.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, of the restarts and of the scorer.
 
@@ -107,10 +105,6 @@ class MICRF(ScaledClassifier):
         Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
     n_iter_ : int
         How often weights were learned.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

@@ -66,9 +66,6 @@ class APR(ScaledClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`. None, as published, suits
         features of one unit: the size of a box is the sum of its widths.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
 
     Attributes
     ----------
@@ -82,10 +79,6 @@ class APR(ScaledClassifier):
         The margin used.
     n_iter_ : int
         How often a box was grown.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

@@ -190,11 +190,6 @@ class DiverseDensity(DensityClassifier):
     max_iter : int, default=25
         Iterations of L-BFGS at most, from every start. Few on purpose: there are two parameters for every feature,
         and the likelihood of the training bags goes on growing when new bags have long stopped to gain.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -214,10 +209,6 @@ class DiverseDensity(DensityClassifier):
         Minus the log of the probability above which a bag is positive.
     n_iter_ : int
         Iterations of L-BFGS that led to the concept, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

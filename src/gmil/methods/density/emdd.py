@@ -46,11 +46,6 @@ class EMDD(DensityClassifier):
         equals, those with the greatest likelihood), or those with the greatest likelihood of the training bags.
     max_rounds : int, default=10
         How often instances are chosen at most, from every start.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -70,10 +65,6 @@ class EMDD(DensityClassifier):
         Minus the log of the probability above which a bag is positive.
     n_iter_ : int
         Iterations of L-BFGS that led to a concept, in all rounds: the most, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

@@ -48,17 +48,9 @@ class MILES(EmbeddedClassifier):
         None: always to all.
     max_iter : int, default=100_000
         Iterations of the linear classifier at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
     tune : bool, default=False
         Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/3, 1 or 3, C times
         1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -77,10 +69,6 @@ class MILES(EmbeddedClassifier):
         The width in use.
     C_ : float
         The price in use.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of the linear classifier.
 

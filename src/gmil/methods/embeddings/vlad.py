@@ -35,17 +35,9 @@ class VLADClassifier(EmbeddedClassifier):
     sample_size : int or None, default=10_000
         With more training instances than this, the clusters are learnt on a sample without replacement. None:
         always on all.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
     tune : bool, default=False
         Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
         bag, nothing is chosen.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of k-means and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -62,10 +54,6 @@ class VLADClassifier(EmbeddedClassifier):
     intercept_ : array of shape (1,) or (n_classes,)
     C_ : float
         The price in use.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
 

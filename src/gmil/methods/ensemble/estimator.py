@@ -78,10 +78,6 @@ class MILEnsemble(BagClassifier):
     ----------
     estimators_ : list of classifiers
         The members, fitted.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

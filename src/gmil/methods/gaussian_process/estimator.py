@@ -65,13 +65,6 @@ class GPMIL(ScaledClassifier):
         share of every bag. The posterior is that of all instances. None: no sample.
     max_iter : int, default=30
         Iterations of L-BFGS on the evidence at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of k-means.
     random_state : int, RandomState instance or None, default=None
@@ -93,10 +86,6 @@ class GPMIL(ScaledClassifier):
         What the training labels take from the covariance: k(x, basis) times this times its transpose times k(basis, z).
     n_iter_ : int
         Iterations of L-BFGS, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

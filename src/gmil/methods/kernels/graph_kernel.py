@@ -71,16 +71,9 @@ class GraphKernelSVM(ScaledClassifier):
         With ``graphs="explicit"``: "each" normalises the kernel over instances and that over edges before it adds
         them; "sum" adds them as they are, as printed, and edges, which grow as the square of the instances, drown the
         instances of large bags. It was chosen knowing results on Musk1, Musk2 and Tiger.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -98,10 +91,6 @@ class GraphKernelSVM(ScaledClassifier):
         The values in use.
     n_thinned_bags_ : int
         Training bags with more than ``max_edges`` edges.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

@@ -94,11 +94,6 @@ class PPMM(ScaledClassifier):
     tune : bool, default=False
         Choose the scaling, ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five
         folds of the training bags, drawn twice.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of sampling, clusterings and folds.
 
@@ -119,10 +114,6 @@ class PPMM(ScaledClassifier):
         Of the posterior with k-means.
     log_shares_, variances_ : arrays of shape (n_patterns,) and (n_patterns, n_features), or None
         The Gaussian mixture.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

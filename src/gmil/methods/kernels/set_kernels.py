@@ -71,12 +71,6 @@ class SetKernelSVM(ScaledClassifier):
     tune : bool, default=True
         Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/4, 1, 4 or 16, C times
         1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. Decisions are about ``classes_[1]`` in any case; a tie is
-        not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -93,10 +87,6 @@ class SetKernelSVM(ScaledClassifier):
     dual_coef_ : array of shape (n_support, 1) or (n_support, n_classes)
         Their weights.
     intercept_ : array of shape (1,) or (n_classes,)
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

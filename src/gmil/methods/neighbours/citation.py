@@ -56,13 +56,6 @@ class CitationKNN(ScaledClassifier):
     rank : int or float, default=0.5
         Used with ``distance="ranked"``: a number from 1 (which is "min") on, or a share of the instances of a bag,
         rounded up; 1.0 is "max". A number above the size of a bag is that size.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`; results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels, as in `gmil.GMIL`.
 
@@ -76,10 +69,6 @@ class CitationKNN(ScaledClassifier):
         Where the training bags begin.
     labels_ : array of shape (n_bags,)
         The class of every training bag, as its position in ``classes_``.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----

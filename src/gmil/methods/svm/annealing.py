@@ -65,18 +65,11 @@ class AnnealedSVM(KernelMachine):
         With "labels-prior": the share of a positive bag that is positive; one instance at least.
     cooling : float, default=1.5
         What the temperature is divided by, from 10 C to C / 100, before it is zero.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
         ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
         "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
         the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -98,10 +91,6 @@ class AnnealedSVM(KernelMachine):
         How training ended at the temperature zero: the assignment stayed, an older one came back, or neither did.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

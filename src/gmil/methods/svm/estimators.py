@@ -53,17 +53,10 @@ class InstanceSVM(KernelMachine):
         instances.
     max_iter : int, default=50
         Machines trained at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice. Of more than 2000 instances, the choice is made on 2000: large bags
         are thinned.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -83,10 +76,6 @@ class InstanceSVM(KernelMachine):
         Why training ended: labels stayed, an older labelling came back, or ``max_iter`` was reached.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -157,19 +146,12 @@ class WitnessSVM(KernelMachine):
     max_negatives : int or None, default=50_000
         Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
         None: always all.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
         ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
         times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
         what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once,
         thins above 20 000 instances, and judges by the mean of the accuracies of both classes.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the drawn negatives, of the instances that the median width is estimated on, and of the folds.
 
@@ -190,10 +172,6 @@ class WitnessSVM(KernelMachine):
         Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----

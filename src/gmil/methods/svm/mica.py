@@ -82,11 +82,6 @@ class MICA(KernelMachine):
         10, 100, 1000; then, for the RBF kernel, gamma from 0.3, 1, 3 times ``gamma``. Of more than 2000 instances, 2000
         stand for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it
         would.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the basis, of the instances that the median width is estimated on, and of the folds.
 
@@ -110,10 +105,6 @@ class MICA(KernelMachine):
         Why training ended: the objective or the points of the bags stayed, or ``max_iter`` was reached.
     n_iter_ : int
         Linear programs solved for the plane.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
