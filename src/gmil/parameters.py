@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 from gmil.compat import Interval, StrOptions
 from gmil.engine import BACKENDS
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 AnyClass = TypeVar("AnyClass", bound=type)
 
+ABOVE_ZERO = Interval(Real, 0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+INSIDE_UNIT = Interval(Real, 0, 1, closed="neither")
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+NO_FEWER_THAN_ZERO = Interval(Integral, 0, None, closed="left")
+
 PARAMETERS: dict[str, list[Any]] = {
-    "C": [Interval(Real, 0, None, closed="neither")],
+    "C": [ABOVE_ZERO],
     "backend": [StrOptions(set(BACKENDS))],
-    "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
+    "gamma": [ABOVE_ZERO, StrOptions({"median"})],
     "kernel": [StrOptions({"rbf", "linear"})],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [AT_LEAST_ONE],
     "n_jobs": [Integral, None],
     "n_processes": [Integral, None],
     "pos_label": [Real, str, "boolean", None],
@@ -61,17 +70,27 @@ ATTRIBUTE_TEXTS = {
 """What docstrings need not repeat: `parameters` puts it where a class has such and its docstring does not name it."""
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def parameter(*, default: Any, rules: Sequence[Any] = (), kw_only: bool = True) -> Any:
+    """Declare a parameter with what it may be, one of ``rules``; without rules those of its name hold.
+
+    A class above may have rules for the name, or `PARAMETERS`.
+    """
+    return field(default=default, kw_only=kw_only, metadata={"rules": list(rules)} if rules else None)
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, field))
 def parameters(cls: AnyClass) -> AnyClass:
     """Make the constructor of an estimator, which only assigns, from the annotated attributes of the class.
 
     A class has the parameters of decorated classes above it, too, and may give them other defaults. Parameters are
-    keyword-only but for those with ``field(default=..., kw_only=False)``. The docstring is completed.
+    keyword-only but for those with ``parameter(default=..., kw_only=False)``. The docstring is completed.
     """
     made: Any = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
     signature = inspect.signature(made.__init__)
     ordered = sorted(signature.parameters.values(), key=lambda each: (each.kind, _place(each.name)))
     made.__init__.__signature__ = signature.replace(parameters=ordered)
+    own = {each.name: each.metadata["rules"] for each in fields(made) if "rules" in each.metadata}
+    made._parameter_constraints = {**vars(made).get("_parameter_constraints", {}), **own}
     made._parameter_constraints = rules_of(made)
     made.__doc__ = completed(made)
     return cast("AnyClass", made)

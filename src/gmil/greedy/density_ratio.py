@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions
+from gmil.compat import StrOptions
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
 from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
-from gmil.parameters import parameters
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import fit_space
 
@@ -94,13 +93,13 @@ class DensityRatio(CodebookClassifier):
     1.0
     """
 
-    kernel: str = "box"
-    width: float | str = "auto"
-    n_targets: int = 1
-    n_candidates: int | None = 1000
-    epsilon: float | str = "auto"
-    threshold: float | str = "mean"
-    scale: str | None = None
+    kernel: str = parameter(default="box", rules=[StrOptions(set(KERNELS))])
+    width: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
+    n_targets: int = parameter(default=1, rules=[AT_LEAST_ONE])
+    n_candidates: int | None = parameter(default=1000, rules=[AT_LEAST_ONE, None])
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, StrOptions(set(THRESHOLDS))])
+    scale: str | None = parameter(default=None, rules=[StrOptions(set(SCALINGS)), None])
     pos_label: Any = None
     random_state: Any = None
 
@@ -110,16 +109,6 @@ class DensityRatio(CodebookClassifier):
         "ratio_": Number(infinite=True),
         "target_instance_": Count(),
         "width_": Number(at_least=0),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions(set(KERNELS))],
-        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_targets": [Interval(Integral, 1, None, closed="left")],
-        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(THRESHOLDS))],
-        "scale": [StrOptions(set(SCALINGS)), None],
     }
 
     _two_classes = True

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions
+from gmil.compat import StrOptions
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -20,7 +19,15 @@ from gmil.greedy.settings import CodebookSize, codebook_size, paper_setting
 from gmil.greedy.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.greedy.streaming import Request, cluster_lazily
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrNone
-from gmil.parameters import parameters
+from gmil.parameters import (
+    ABOVE_ZERO,
+    AT_LEAST_ONE,
+    INSIDE_UNIT,
+    NO_FEWER_THAN_ZERO,
+    NOT_NEGATIVE,
+    parameter,
+    parameters,
+)
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import METRICS
@@ -162,29 +169,29 @@ class GMIL(CodebookClassifier):
     True
     """
 
-    n_clusters: int | str = field(default="auto", kw_only=False)
-    n_positive: int | str = field(default="auto", kw_only=False)
-    n_negative: int | str = field(default="auto", kw_only=False)
-    epsilon: float | str = "auto"
-    threshold: float | str = "mean"
-    scale: str | None = None
-    n_components: float | None = None
-    counting: str = "instances"
-    weighting: str | None = "bags"
-    overlap: str = "allow"
-    negative_rank: str = "frequency"
-    centers: str = "mean"
-    distance: str = "min"
-    rule: str = "nearest"
-    init: Any = "k-means++"
-    n_init: int = 1
+    n_clusters: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
+    n_positive: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
+    n_negative: int | str = parameter(default="auto", rules=[NO_FEWER_THAN_ZERO, StrOptions({"auto"})], kw_only=False)
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto", "negatives"})])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, StrOptions(set(voting.THRESHOLDS))])
+    scale: str | None = parameter(default=None, rules=[StrOptions(set(SCALINGS)), None])
+    n_components: float | None = parameter(default=None, rules=[AT_LEAST_ONE, INSIDE_UNIT, None])
+    counting: str = parameter(default="instances", rules=[StrOptions(set(codebook.COUNTINGS))])
+    weighting: str | None = parameter(default="bags", rules=[StrOptions(set(codebook.WEIGHTINGS)), None])
+    overlap: str = parameter(default="allow", rules=[StrOptions(set(codebook.OVERLAPS))])
+    negative_rank: str = parameter(default="frequency", rules=[StrOptions(set(codebook.NEGATIVE_RANKS))])
+    centers: str = parameter(default="mean", rules=[StrOptions({"mean", "medoid"})])
+    distance: str = parameter(default="min", rules=[StrOptions(set(voting.DISTANCES))])
+    rule: str = parameter(default="nearest", rules=[StrOptions(set(voting.RULES))])
+    init: Any = parameter(default="k-means++", rules=[StrOptions(set(SEEDINGS)), "array-like"])
+    n_init: int = parameter(default=1, rules=[AT_LEAST_ONE])
     max_iter: int = 300
-    sample_size: int | None = 10_000
-    sampling: str = "uniform"
-    metric: str = "euclidean"
-    clustering: str = "k-means"
-    instance_weight: str = "instances"
-    density: str = "histogram"
+    sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
+    sampling: str = parameter(default="uniform", rules=[StrOptions({"uniform", "bags", "classes"})])
+    metric: str = parameter(default="euclidean", rules=[StrOptions(set(METRICS))])
+    clustering: str = parameter(default="k-means", rules=[StrOptions(set(CLUSTERINGS))])
+    instance_weight: str = parameter(default="instances", rules=[StrOptions(set(INSTANCE_WEIGHTS))])
+    density: str = parameter(default="histogram", rules=[StrOptions(set(DENSITIES))])
     pos_label: Any = None
     n_jobs: int | None = None
     backend: str = "auto"
@@ -198,34 +205,6 @@ class GMIL(CodebookClassifier):
         "bin_scores_": Array("K", infinite=True, by_class=True),
         "bandwidth_": OrNone(Number(at_least=0)),
         "n_iter_": Count(),
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_positive": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_negative": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "negatives"})],
-        "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(voting.THRESHOLDS))],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "counting": [StrOptions(set(codebook.COUNTINGS))],
-        "weighting": [StrOptions(set(codebook.WEIGHTINGS)), None],
-        "overlap": [StrOptions(set(codebook.OVERLAPS))],
-        "negative_rank": [StrOptions(set(codebook.NEGATIVE_RANKS))],
-        "centers": [StrOptions({"mean", "medoid"})],
-        "distance": [StrOptions(set(voting.DISTANCES))],
-        "rule": [StrOptions(set(voting.RULES))],
-        "init": [StrOptions(set(SEEDINGS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "sampling": [StrOptions({"uniform", "bags", "classes"})],
-        "metric": [StrOptions(set(METRICS))],
-        "clustering": [StrOptions(set(CLUSTERINGS))],
-        "instance_weight": [StrOptions(set(INSTANCE_WEIGHTS))],
-        "density": [StrOptions(set(DENSITIES))],
     }
 
     @classmethod

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +17,7 @@ from gmil.greedy.batch import decide_folds, why_not_batched
 from gmil.greedy.gmil import GMIL
 from gmil.io.model_files.schema import Fitted, Kind, Number, Plain
 from gmil.model_selection.folds import complete_folds
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.scale import LazyBags
 from gmil.validation import check_groups
 
@@ -88,10 +87,10 @@ class GMILCV(BagClassifier):
     ['counting', 'epsilon', 'n_clusters']
     """
 
-    param_grid: Any = field(default="auto", kw_only=False)
-    cv: int = 5
-    repeats: int = 1
-    sample_size: int | None = 10_000
+    param_grid: Any = parameter(default="auto", rules=[dict, list, StrOptions({"auto"})], kw_only=False)
+    cv: int = parameter(default=5, rules=[Interval(Integral, 2, None, closed="left")])
+    repeats: int = parameter(default=1, rules=[AT_LEAST_ONE])
+    sample_size: int | None = parameter(default=10_000, rules=GMIL._parameter_constraints["sample_size"])
     pos_label: Any = None
     n_jobs: int | None = None
     backend: str = "auto"
@@ -103,13 +102,6 @@ class GMILCV(BagClassifier):
         "best_params_": Plain(dict),
         "best_score_": Number(),
         "cv_results_": Plain(dict),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "param_grid": [dict, list, StrOptions({"auto"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "repeats": [Interval(Integral, 1, None, closed="left")],
-        "sample_size": GMIL._parameter_constraints["sample_size"],
     }
 
     fit = grouped_fit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.linear_model import LogisticRegression
@@ -13,7 +12,7 @@ from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
 from gmil.methods.shared.scaled import ScaledClassifier
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -59,19 +58,16 @@ class SingleInstance(ScaledClassifier):
     True
     """
 
-    estimator: BaseEstimator | None = field(default=None, kw_only=False)
-    aggregate: str = "max"
+    estimator: BaseEstimator | None = parameter(
+        default=None, rules=[HasMethods(["fit", "predict"]), None], kw_only=False
+    )
+    aggregate: str = parameter(default="max", rules=[StrOptions({"max", "mean"})])
     scale: str | None = "standard"
     n_jobs: int | None = None
     backend: str = "auto"
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_features="d", n_classes="C"),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "aggregate": [StrOptions({"max", "mean"})],
     }
 
     _kept_parameters = ("aggregate",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.pipeline import make_pipeline
@@ -14,7 +13,7 @@ from gmil.compat import HasMethods
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.embeddings.embedded import OfTransformer, VectorClassifier
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 from gmil.sampling import make_generator
 from gmil.transform.vectors import BagSummaries
 
@@ -70,17 +69,12 @@ class BagStatistics(VectorClassifier):
     True
     """
 
-    statistics: Sequence[str] = field(default=("min", "mean", "max", "sd"), kw_only=False)
-    estimator: BaseEstimator | None = None
+    statistics: Sequence[str] = parameter(default=("min", "mean", "max", "sd"), kw_only=False)
+    estimator: BaseEstimator | None = parameter(default=None, rules=[HasMethods(["fit", "predict"]), None])
     scale: str | None = None
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_classes="C"),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BagSummaries._parameter_constraints,
-        "estimator": [HasMethods(["fit", "predict"]), None],
     }
 
     _transformer = BagSummaries

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import grouped_fit, register
-from gmil.compat import HasMethods, Interval, StrOptions
+from gmil.compat import HasMethods, StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
@@ -27,13 +25,12 @@ from gmil.methods.crf.states import (
 from gmil.methods.crf.training import Solution, train_crf
 from gmil.methods.ensemble.members import own_positive_class, with_positive_class
 from gmil.methods.ensemble.out_of_fold import out_of_fold_scores
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import Tuning
 from gmil.methods.svm.estimators import WitnessSVM
 from gmil.model_selection.folds import fit_with_groups, with_seed
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, NO_FEWER_THAN_ZERO, parameter, parameters
 from gmil.transform.widths import median_distance
 
 if TYPE_CHECKING:
@@ -138,12 +135,14 @@ class MICRF(ScaledClassifier):
     True
     """
 
-    estimator: Any = field(default=None, kw_only=False)
+    estimator: Any = parameter(default=None, rules=[HasMethods(["fit", "score_instances"]), list, None], kw_only=False)
     C: float = 1000.0
-    dissimilarity: str | None = "both"
-    transductive: bool = False
-    max_states: int = 20
-    n_restarts: int = 2
+    dissimilarity: str | None = parameter(
+        default="both", rules=[StrOptions({kind for kind in KINDS if kind is not None}), None]
+    )
+    transductive: bool = parameter(default=False, rules=["boolean"])
+    max_states: int = parameter(default=20, rules=[AT_LEAST_ONE])
+    n_restarts: int = parameter(default=2, rules=[NO_FEWER_THAN_ZERO])
     max_iter: int = 20
     tune: bool = False
     n_jobs: int | None = None
@@ -162,14 +161,6 @@ class MICRF(ScaledClassifier):
         "objectives_": Array("I", infinite=True),
         "stop_reason_": Choice(),
         "n_iter_": Count(),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "score_instances"]), list, None],
-        "dissimilarity": [StrOptions({kind for kind in KINDS if kind is not None}), None],
-        "transductive": ["boolean"],
-        "max_states": [AT_LEAST_ONE],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
     }
 
     _kept_parameters = ("dissimilarity", "max_states", "transductive")

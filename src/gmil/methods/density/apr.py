@@ -12,9 +12,8 @@ from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
 from gmil.methods.shared.columns import dense_columns, varying_columns
-from gmil.methods.shared.constraints import INSIDE_UNIT, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
-from gmil.parameters import parameters
+from gmil.parameters import INSIDE_UNIT, NOT_NEGATIVE, parameter, parameters
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -108,9 +107,9 @@ class APR(ScaledClassifier):
     True
     """
 
-    margin: float | str = "auto"
-    tau: float = 0.999
-    epsilon: float = 0.01
+    margin: float | str = parameter(default="auto", rules=[NOT_NEGATIVE, StrOptions({"auto"})])
+    tau: float = parameter(default=0.999, rules=[INSIDE_UNIT])
+    epsilon: float = parameter(default=0.01, rules=[INSIDE_UNIT])
     max_iter: int = 20
     scale: str | None = None
 
@@ -121,12 +120,6 @@ class APR(ScaledClassifier):
         "upper_": Array("k", infinite=True),
         "margin_": Number(at_least=0),
         "n_iter_": Count(),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [NOT_NEGATIVE, StrOptions({"auto"})],
-        "tau": [INSIDE_UNIT],
-        "epsilon": [INSIDE_UNIT],
     }
 
     _two_classes = True

@@ -24,9 +24,8 @@ from gmil.methods.density.noisy_or import (
     maximise_likelihood,
 )
 from gmil.methods.shared.columns import dense_columns, varying_columns
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
 from gmil.methods.shared.scaled import ScaledClassifier
-from gmil.parameters import parameters
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT, parameter, parameters
 
 if TYPE_CHECKING:
     from gmil.base import Training
@@ -71,11 +70,11 @@ class DensityClassifier(ScaledClassifier):
         "n_iter_": Count(),
     }
 
-    n_start_bags: int | None = 5
-    n_starts_per_bag: int | None = 5
-    initial_scale: float | str = "auto"
-    threshold: float | str = "best"
-    combine: str = "max"
+    n_start_bags: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
+    n_starts_per_bag: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
+    initial_scale: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
+    threshold: float | str = parameter(default="best", rules=[INSIDE_UNIT, StrOptions({"best"})])
+    combine: str = parameter(default="max", rules=[StrOptions({"max", "noisy-or"})])
     max_iter: int = 25
     scale: str | None = "standard"
     n_jobs: int | None = None
@@ -84,14 +83,6 @@ class DensityClassifier(ScaledClassifier):
     combine_: str = field(init=False)
     _two_classes = True
     _kept_parameters = ("combine",)
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_start_bags": [AT_LEAST_ONE, None],
-        "n_starts_per_bag": [AT_LEAST_ONE, None],
-        "initial_scale": [ABOVE_ZERO, StrOptions({"auto"})],
-        "threshold": [INSIDE_UNIT, StrOptions({"best"})],
-        "combine": [StrOptions({"max", "noisy-or"})],
-    }
 
     def _learn(self, training: Training) -> None:
         """Search the concept from many starts, and a threshold."""

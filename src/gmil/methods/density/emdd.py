@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
 from gmil.base import register
 from gmil.compat import StrOptions
 from gmil.methods.density.diverse_density import DensityClassifier
 from gmil.methods.density.noisy_or import Concept, LabelledInstances, alternate
-from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 
 
 @register(method="emdd")
@@ -86,15 +83,9 @@ class EMDD(DensityClassifier):
     True
     """
 
-    n_concepts: int = 5
-    select: str = "errors"
-    max_rounds: int = 10
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_concepts": [AT_LEAST_ONE],
-        "select": [StrOptions({"errors", "likelihood"})],
-        "max_rounds": [AT_LEAST_ONE],
-    }
+    n_concepts: int = parameter(default=5, rules=[AT_LEAST_ONE])
+    select: str = parameter(default="errors", rules=[StrOptions({"errors", "likelihood"})])
+    max_rounds: int = parameter(default=10, rules=[AT_LEAST_ONE])
 
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:
         return alternate(start, data, self.max_iter, self.max_rounds)

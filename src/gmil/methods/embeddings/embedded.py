@@ -62,6 +62,8 @@ class VectorClassifier(SpaceMixin, BagClassifier):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "_transformer" in vars(cls):
+            cls._parameter_constraints |= cls._transformer._parameter_constraints
         moved = {name: OrMissing(Plain(object)) for name, kind in vars(cls).items() if isinstance(kind, OfTransformer)}
         cls._fitted_attributes = {**moved, **vars(cls).get("_fitted_attributes", {})}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import FisherVector
 
 
@@ -75,7 +74,7 @@ class FisherVectorClassifier(EmbeddedClassifier):
     True
     """
 
-    n_gaussians: int = field(default=1, kw_only=False)
+    n_gaussians: int = parameter(default=1, kw_only=False)
     n_components: float | str | None = "auto"
     C: float = 1.0
     tune: bool = False
@@ -89,7 +88,3 @@ class FisherVectorClassifier(EmbeddedClassifier):
     means_ = OfTransformer()
     variances_ = OfTransformer()
     n_iter_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FisherVector._parameter_constraints,
-    }

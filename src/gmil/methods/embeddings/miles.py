@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import InstanceSimilarities
 from gmil.transform.vectors.similarities import nearest_squares
 
@@ -91,8 +90,8 @@ class MILES(EmbeddedClassifier):
     True
     """
 
-    gamma: float | str = field(default="median", kw_only=False)
-    C: float = field(default=1.0, kw_only=False)
+    gamma: float | str = parameter(default="median", kw_only=False)
+    C: float = parameter(default=1.0, kw_only=False)
     tune: bool = False
     max_prototypes: int | None = 10_000
     max_iter: int = 100_000
@@ -105,10 +104,6 @@ class MILES(EmbeddedClassifier):
     _transformer = InstanceSimilarities
     prototypes_ = OfTransformer()
     gamma_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InstanceSimilarities._parameter_constraints,
-    }
 
     def _learn(self, training: Training) -> None:
         bags, backend = training.bags, training.backend

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import Any, ClassVar
+from typing import Any
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import VLAD
 
 
@@ -75,7 +74,7 @@ class VLADClassifier(EmbeddedClassifier):
     True
     """
 
-    n_clusters: int = field(default=2, kw_only=False)
+    n_clusters: int = parameter(default=2, kw_only=False)
     occupancy: bool = True
     C: float = 1.0
     tune: bool = False
@@ -88,7 +87,3 @@ class VLADClassifier(EmbeddedClassifier):
     cluster_centers_ = OfTransformer()
     n_iter_ = OfTransformer()
     occupancy_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VLAD._parameter_constraints,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,9 +16,8 @@ from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Fitted, Items, Kind
 from gmil.methods.ensemble.members import with_positive_class
 from gmil.methods.neighbours.citation import CitationKNN
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups, with_seed
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.safety.processes import bound
 
 if TYPE_CHECKING:
@@ -100,8 +98,8 @@ class MILEnsemble(BagClassifier):
     True
     """
 
-    estimator: Any = field(default=None, kw_only=False)
-    n_estimators: int = field(default=5, kw_only=False)
+    estimator: Any = parameter(default=None, rules=[HasMethods(["fit", "predict"]), None], kw_only=False)
+    n_estimators: int = parameter(default=5, rules=[AT_LEAST_ONE], kw_only=False)
     pos_label: Any = None
     n_jobs: int | None = None
     n_processes: int | None = None
@@ -109,11 +107,6 @@ class MILEnsemble(BagClassifier):
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimators_": Items(Fitted("predict", n_features="d"), least=1),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [AT_LEAST_ONE],
     }
 
     _takes_estimators = True

@@ -16,9 +16,8 @@ from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, f
 from gmil.methods.gaussian_process.gram import Kernel
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
-from gmil.parameters import parameters
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
@@ -110,14 +109,14 @@ class GPMIL(ScaledClassifier):
     ((20, 2), (20,))
     """
 
-    optimize: bool = True
-    ard: bool = False
-    amplitude: float = 3.0
-    length_scale: Any = "median"
-    offset: float = 1.0
-    sharpness: float = 1.0
-    n_inducing: int | str | None = "auto"
-    sample_size: int | None = 20_000
+    optimize: bool = parameter(default=True, rules=["boolean"])
+    ard: bool = parameter(default=False, rules=["boolean"])
+    amplitude: float = parameter(default=3.0, rules=[ABOVE_ZERO])
+    length_scale: Any = parameter(default="median", rules=[ABOVE_ZERO, "array-like", StrOptions({"median"})])
+    offset: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
+    sharpness: float = parameter(default=1.0, rules=[ABOVE_ZERO])
+    n_inducing: int | str | None = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"}), None])
+    sample_size: int | None = parameter(default=20_000, rules=[AT_LEAST_ONE, None])
     max_iter: int = 30
     n_jobs: int | None = None
     backend: str = "auto"
@@ -133,17 +132,6 @@ class GPMIL(ScaledClassifier):
         "weights_": Array("M"),
         "variance_root_": Array("M", "r"),
         "n_iter_": Count(),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "optimize": ["boolean"],
-        "ard": ["boolean"],
-        "amplitude": [ABOVE_ZERO],
-        "length_scale": [ABOVE_ZERO, "array-like", StrOptions({"median"})],
-        "offset": [NOT_NEGATIVE],
-        "sharpness": [ABOVE_ZERO],
-        "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
-        "sample_size": [AT_LEAST_ONE, None],
     }
 
     _two_classes = True

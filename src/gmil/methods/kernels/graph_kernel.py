@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,13 +23,12 @@ from gmil.methods.kernels.graph_training import (
     own_rbf_sums,
     rbf_sums,
 )
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double, expansion, rows_of
-from gmil.parameters import PARAMETERS, parameters
+from gmil.parameters import AT_LEAST_ONE, PARAMETERS, parameter, parameters
 
 if TYPE_CHECKING:
     from gmil.base import Training
@@ -111,12 +109,12 @@ class GraphKernelSVM(ScaledClassifier):
     True
     """
 
-    graphs: str = field(default="implicit", kw_only=False)
+    graphs: str = parameter(default="implicit", rules=[StrOptions({"implicit", "explicit"})], kw_only=False)
     C: float = 10.0
     gamma: float | str = "median"
-    edge_gamma: float | str = "median"
-    max_edges: int | None = 200
-    normalize: str = "each"
+    edge_gamma: float | str = parameter(default="median", rules=PARAMETERS["gamma"])
+    max_edges: int | None = parameter(default=200, rules=[AT_LEAST_ONE, None])
+    normalize: str = parameter(default="each", rules=[StrOptions({"each", "sum"})])
     tune: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -131,13 +129,6 @@ class GraphKernelSVM(ScaledClassifier):
         "intercept_": Number(),
         "n_thinned_bags_": Count(),
         "C_": OrMissing(Number(above=0)),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "graphs": [StrOptions({"implicit", "explicit"})],
-        "edge_gamma": PARAMETERS["gamma"],
-        "max_edges": [AT_LEAST_ONE, None],
-        "normalize": [StrOptions({"each", "sum"})],
     }
 
     _two_classes = True

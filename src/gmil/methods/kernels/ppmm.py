@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,12 +23,11 @@ from gmil.methods.kernels.ppmm_kernels import (
     fit_mixture,
     powered,
 )
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.tuning import COSTS, Tuning
 from gmil.methods.svm.gram import solve_svm
 from gmil.methods.svm.kernels import as_double
-from gmil.parameters import parameters
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
@@ -133,15 +131,15 @@ class PPMM(ScaledClassifier):
     True
     """
 
-    n_patterns: int | str = field(default="auto", kw_only=False)
-    codebook: str = "kmeans"
-    assignment: str = "soft"
-    softness: float = 0.5
-    exponent: float | str = "aligned"
-    n_init: int = 5
+    n_patterns: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
+    codebook: str = parameter(default="kmeans", rules=[StrOptions({"kmeans", "gmm"})])
+    assignment: str = parameter(default="soft", rules=[StrOptions({"soft", "hard"})])
+    softness: float = parameter(default=0.5, rules=[ABOVE_ZERO])
+    exponent: float | str = parameter(default="aligned", rules=[ABOVE_ZERO, StrOptions({"aligned"})])
+    n_init: int = parameter(default=5, rules=[AT_LEAST_ONE])
     C: float = 10.0
-    sample_size: int | None = 10_000
-    scale: str | None = "auto"
+    sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
+    scale: str | None = parameter(default="auto", rules=[StrOptions({"auto", *SCALINGS}), None])
     tune: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -158,17 +156,6 @@ class PPMM(ScaledClassifier):
         "width_": Number(at_least=0),
         "log_shares_": OrNone(Array("K", infinite=True)),
         "variances_": OrNone(Array("K", "d", above=0)),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_patterns": [AT_LEAST_ONE, StrOptions({"auto"})],
-        "codebook": [StrOptions({"kmeans", "gmm"})],
-        "assignment": [StrOptions({"soft", "hard"})],
-        "softness": [ABOVE_ZERO],
-        "exponent": [ABOVE_ZERO, StrOptions({"aligned"})],
-        "n_init": [AT_LEAST_ONE],
-        "sample_size": [AT_LEAST_ONE, None],
-        "scale": [StrOptions({"auto", *SCALINGS}), None],
     }
 
     _two_classes = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,11 +14,10 @@ from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
-from gmil.methods.shared.constraints import AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.space import fitted_space
 from gmil.transform.vectors.summaries import summarize
 
@@ -106,12 +104,12 @@ class SetKernelSVM(ScaledClassifier):
     True
     """
 
-    kernel: str = field(default="nsk", kw_only=False)
-    instance_kernel: str = "rbf"
+    kernel: str = parameter(default="nsk", rules=[StrOptions({"nsk", "stk"})], kw_only=False)
+    instance_kernel: str = parameter(default="rbf", rules=[StrOptions({"rbf", "poly", "linear"})])
     gamma: float | str = "median"
-    degree: int = 2
-    coef0: float = 1.0
-    normalization: str = "length"
+    degree: int = parameter(default=2, rules=[AT_LEAST_ONE])
+    coef0: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
+    normalization: str = parameter(default="length", rules=[StrOptions({"size", "length"})])
     C: float = 10.0
     tune: bool = True
     n_jobs: int | None = None
@@ -128,14 +126,6 @@ class SetKernelSVM(ScaledClassifier):
         "intercept_": Array("P"),
         "gamma_": Number(at_least=0),
         "C_": OrMissing(Number(above=0)),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions({"nsk", "stk"})],
-        "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
-        "degree": [AT_LEAST_ONE],
-        "coef0": [NOT_NEGATIVE],
-        "normalization": [StrOptions({"size", "length"})],
     }
 
     _kept_parameters = ("kernel", "instance_kernel", "degree", "coef0", "normalization")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -15,11 +14,10 @@ from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Offsets, Rows
 from gmil.methods.neighbours.distances import DISTANCES, Grouped, distances_between, distances_within, grouped
 from gmil.methods.neighbours.votes import citing_radii, radii_without, voters
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.model_selection.folds import is_indicator
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.transform.space import fit_scaling
 from gmil.validation import check_bags
 
@@ -93,10 +91,10 @@ class CitationKNN(ScaledClassifier):
     (20,)
     """
 
-    n_references: int = field(default=2, kw_only=False)
-    n_citers: int = field(default=4, kw_only=False)
-    distance: str = "min"
-    rank: float = 0.5
+    n_references: int = parameter(default=2, rules=[AT_LEAST_ONE], kw_only=False)
+    n_citers: int = parameter(default=4, rules=[AT_LEAST_ONE], kw_only=False)
+    distance: str = parameter(default="min", rules=[StrOptions(set(DISTANCES))])
+    rank: float = parameter(default=0.5, rules=[AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")])
     n_jobs: int | None = None
     backend: str = "auto"
 
@@ -105,13 +103,6 @@ class CitationKNN(ScaledClassifier):
         "offsets_": Offsets("B+1", "N"),
         "labels_": Array("B", dtype="i", at_least=0, below="C"),
         "radii_": Array("B", infinite=True),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_references": [AT_LEAST_ONE],
-        "n_citers": [AT_LEAST_ONE],
-        "distance": [StrOptions(set(DISTANCES))],
-        "rank": [AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")],
     }
 
     _kept_parameters = ("n_references", "distance", "rank")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gmil.base import BagClassifier
 from gmil.compat import StrOptions
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import SpaceMixin, fit_scaling
 
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
 class ScaledClassifier(SpaceMixin, BagClassifier):
     """A classifier of bags with parameters ``scale`` and ``pos_label``, as `gmil.GMIL` has them."""
 
-    scale: str | None = "minmax"
+    scale: str | None = parameter(default="minmax", rules=[StrOptions(set(SCALINGS)), None])
     pos_label: Any = None
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": [StrOptions(set(SCALINGS)), None],
-    }
 
     def _fit_scaled(self, bags: Bags) -> Instances:
         """Learn the scaling from training bags and return their instances scaled."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gmil.base import register, weighted_fit
 from gmil.compat import Interval, StrOptions
@@ -12,7 +12,7 @@ from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
-from gmil.parameters import parameters
+from gmil.parameters import parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,11 +111,13 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
-    objective: str = field(default="witness", kw_only=False)
+    objective: str = parameter(
+        default="witness", rules=[StrOptions({"witness", "labels", "labels-prior"})], kw_only=False
+    )
     C: float = 10.0
-    balance: bool = True
-    positive_share: float = 0.5
-    cooling: float = 1.5
+    balance: bool = parameter(default=True, rules=["boolean"])
+    positive_share: float = parameter(default=0.5, rules=[Interval(Real, 0, 1, closed="right")])
+    cooling: float = parameter(default=1.5, rules=[Interval(Real, 1, None, closed="neither")])
     max_iter: int = 5
 
     _kept_parameters = ("kernel", "balance")
@@ -123,13 +125,6 @@ class AnnealedSVM(KernelMachine):
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "positive_share_": Number(at_least=0, at_most=1),
         "temperatures_": Array("T", at_least=0, infinite=True),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "objective": [StrOptions({"witness", "labels", "labels-prior"})],
-        "balance": ["boolean"],
-        "positive_share": [Interval(Real, 0, 1, closed="right")],
-        "cooling": [Interval(Real, 1, None, closed="neither")],
     }
 
     fit = weighted_fit

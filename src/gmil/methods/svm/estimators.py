@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
@@ -11,12 +10,11 @@ from sklearn.base import clone
 from gmil.base import register, weighted_fit
 from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.methods.svm.problems import FeatureProblem
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
-from gmil.parameters import parameters
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +96,7 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
-    C: float = field(default=10.0, kw_only=False)
+    C: float = parameter(default=10.0, kw_only=False)
 
     fit = weighted_fit
     _fit_machine = fit_on_gram
@@ -195,18 +193,12 @@ class WitnessSVM(KernelMachine):
     True
     """
 
-    C: float = field(default=10.0, kw_only=False)
-    balance: bool = True
-    solver: str = "libsvm"
-    max_negatives: int | None = 50_000
+    C: float = parameter(default=10.0, kw_only=False)
+    balance: bool = parameter(default=True, rules=["boolean"])
+    solver: str = parameter(default="libsvm", rules=[StrOptions({"libsvm", "liblinear"})])
+    max_negatives: int | None = parameter(default=50_000, rules=[AT_LEAST_ONE, None])
 
     _kept_parameters = ("kernel", "balance")
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "balance": ["boolean"],
-        "solver": [StrOptions({"libsvm", "liblinear"})],
-        "max_negatives": [AT_LEAST_ONE, None],
-    }
 
     fit = weighted_fit
 

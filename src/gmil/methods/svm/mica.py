@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,13 +11,12 @@ from gmil.base import register
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import as_double, kernel_columns
 from gmil.methods.svm.mica_training import slack_costs, train_mica
 from gmil.methods.svm.problems import FeatureProblem
-from gmil.parameters import parameters
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,12 +124,12 @@ class MICA(KernelMachine):
     1.0
     """
 
-    nu: float = field(default=100.0, kw_only=False)
+    nu: float = parameter(default=100.0, rules=[ABOVE_ZERO], kw_only=False)
     kernel: str = "linear"
-    balance: bool = True
-    n_basis: int = 200
+    balance: bool = parameter(default=True, rules=["boolean"])
+    n_basis: int = parameter(default=200, rules=[AT_LEAST_ONE])
     max_iter: int = 30
-    tol: float = 1e-4
+    tol: float = parameter(default=1e-4, rules=[NOT_NEGATIVE])
     scale: str | None = "standard"
 
     _kept_parameters = ("kernel", "balance")
@@ -138,13 +137,6 @@ class MICA(KernelMachine):
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "nu_": Number(above=0),
         "n_weights_": Count(),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "nu": [ABOVE_ZERO],
-        "balance": ["boolean"],
-        "n_basis": [AT_LEAST_ONE],
-        "tol": [NOT_NEGATIVE],
     }
 
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
