@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
 
 from gmil.compat import Interval, StrOptions
 from gmil.engine import BACKENDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -47,7 +45,7 @@ PARAMETER_TEXTS = {
     "pos_label": """\
     pos_label : label or None, default={default}
         The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about, where there are such; decisions are about ``classes_[1]`` in any case.
+        about; decisions are about ``classes_[1]`` in any case. A tie is not positive.
 """,
     "n_jobs": """\
     n_jobs : int or None, default={default}
@@ -71,11 +69,15 @@ ATTRIBUTE_TEXTS = {
 
 
 def parameter(*, default: Any, rules: Sequence[Any] = (), kw_only: bool = True) -> Any:
-    """Declare a parameter with what it may be, one of ``rules``; without rules those of its name hold.
+    """Declare a parameter that may be what one of the rules allows; without rules those of its name hold.
 
-    A class above may have rules for the name, or `PARAMETERS`.
+    A rule is one of scikit-learn's constraints, or the texts to choose from. The rules of a name are those of a class
+    above, or of `PARAMETERS`.
     """
-    return field(default=default, kw_only=kw_only, metadata={"rules": list(rules)} if rules else None)
+    known = [
+        rule if isinstance(rule, str) or not isinstance(rule, Collection) else StrOptions(set(rule)) for rule in rules
+    ]
+    return field(default=default, kw_only=kw_only, metadata={"rules": known} if rules else None)
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, field))

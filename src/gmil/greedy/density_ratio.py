@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
 from gmil.greedy.codebook_classifier import CodebookClassifier
@@ -93,13 +92,13 @@ class DensityRatio(CodebookClassifier):
     1.0
     """
 
-    kernel: str = parameter(default="box", rules=[StrOptions(set(KERNELS))])
-    width: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
+    kernel: str = parameter(default="box", rules=[KERNELS])
+    width: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
     n_targets: int = parameter(default=1, rules=[AT_LEAST_ONE])
     n_candidates: int | None = parameter(default=1000, rules=[AT_LEAST_ONE, None])
-    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
-    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, StrOptions(set(THRESHOLDS))])
-    scale: str | None = parameter(default=None, rules=[StrOptions(set(SCALINGS)), None])
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, THRESHOLDS])
+    scale: str | None = parameter(default=None, rules=[SCALINGS, None])
     pos_label: Any = None
     random_state: Any = None
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -169,29 +168,29 @@ class GMIL(CodebookClassifier):
     True
     """
 
-    n_clusters: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
-    n_positive: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
-    n_negative: int | str = parameter(default="auto", rules=[NO_FEWER_THAN_ZERO, StrOptions({"auto"})], kw_only=False)
-    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto", "negatives"})])
-    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, StrOptions(set(voting.THRESHOLDS))])
-    scale: str | None = parameter(default=None, rules=[StrOptions(set(SCALINGS)), None])
+    n_clusters: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    n_positive: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    n_negative: int | str = parameter(default="auto", rules=[NO_FEWER_THAN_ZERO, {"auto"}], kw_only=False)
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto", "negatives"}])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, voting.THRESHOLDS])
+    scale: str | None = parameter(default=None, rules=[SCALINGS, None])
     n_components: float | None = parameter(default=None, rules=[AT_LEAST_ONE, INSIDE_UNIT, None])
-    counting: str = parameter(default="instances", rules=[StrOptions(set(codebook.COUNTINGS))])
-    weighting: str | None = parameter(default="bags", rules=[StrOptions(set(codebook.WEIGHTINGS)), None])
-    overlap: str = parameter(default="allow", rules=[StrOptions(set(codebook.OVERLAPS))])
-    negative_rank: str = parameter(default="frequency", rules=[StrOptions(set(codebook.NEGATIVE_RANKS))])
-    centers: str = parameter(default="mean", rules=[StrOptions({"mean", "medoid"})])
-    distance: str = parameter(default="min", rules=[StrOptions(set(voting.DISTANCES))])
-    rule: str = parameter(default="nearest", rules=[StrOptions(set(voting.RULES))])
-    init: Any = parameter(default="k-means++", rules=[StrOptions(set(SEEDINGS)), "array-like"])
+    counting: str = parameter(default="instances", rules=[codebook.COUNTINGS])
+    weighting: str | None = parameter(default="bags", rules=[codebook.WEIGHTINGS, None])
+    overlap: str = parameter(default="allow", rules=[codebook.OVERLAPS])
+    negative_rank: str = parameter(default="frequency", rules=[codebook.NEGATIVE_RANKS])
+    centers: str = parameter(default="mean", rules=[{"mean", "medoid"}])
+    distance: str = parameter(default="min", rules=[voting.DISTANCES])
+    rule: str = parameter(default="nearest", rules=[voting.RULES])
+    init: Any = parameter(default="k-means++", rules=[SEEDINGS, "array-like"])
     n_init: int = parameter(default=1, rules=[AT_LEAST_ONE])
     max_iter: int = 300
     sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
-    sampling: str = parameter(default="uniform", rules=[StrOptions({"uniform", "bags", "classes"})])
-    metric: str = parameter(default="euclidean", rules=[StrOptions(set(METRICS))])
-    clustering: str = parameter(default="k-means", rules=[StrOptions(set(CLUSTERINGS))])
-    instance_weight: str = parameter(default="instances", rules=[StrOptions(set(INSTANCE_WEIGHTS))])
-    density: str = parameter(default="histogram", rules=[StrOptions(set(DENSITIES))])
+    sampling: str = parameter(default="uniform", rules=[{"uniform", "bags", "classes"}])
+    metric: str = parameter(default="euclidean", rules=[METRICS])
+    clustering: str = parameter(default="k-means", rules=[CLUSTERINGS])
+    instance_weight: str = parameter(default="instances", rules=[INSTANCE_WEIGHTS])
+    density: str = parameter(default="histogram", rules=[DENSITIES])
     pos_label: Any = None
     n_jobs: int | None = None
     backend: str = "auto"

@@ -10,7 +10,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, grouped_fit, register
-from gmil.compat import Interval, StrOptions
+from gmil.compat import Interval
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -87,7 +87,7 @@ class GMILCV(BagClassifier):
     ['counting', 'epsilon', 'n_clusters']
     """
 
-    param_grid: Any = parameter(default="auto", rules=[dict, list, StrOptions({"auto"})], kw_only=False)
+    param_grid: Any = parameter(default="auto", rules=[dict, list, {"auto"}], kw_only=False)
     cv: int = parameter(default=5, rules=[Interval(Integral, 2, None, closed="left")])
     repeats: int = parameter(default=1, rules=[AT_LEAST_ONE])
     sample_size: int | None = parameter(default=10_000, rules=GMIL._parameter_constraints["sample_size"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.linear_model import LogisticRegression
 
 from gmil.base import grouped_fit, register
-from gmil.compat import HasMethods, StrOptions
+from gmil.compat import HasMethods
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
@@ -61,7 +61,7 @@ class SingleInstance(ScaledClassifier):
     estimator: BaseEstimator | None = parameter(
         default=None, rules=[HasMethods(["fit", "predict"]), None], kw_only=False
     )
-    aggregate: str = parameter(default="max", rules=[StrOptions({"max", "mean"})])
+    aggregate: str = parameter(default="max", rules=[{"max", "mean"}])
     scale: str | None = "standard"
     n_jobs: int | None = None
     backend: str = "auto"

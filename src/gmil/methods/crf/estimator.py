@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import grouped_fit, register
-from gmil.compat import HasMethods, StrOptions
+from gmil.compat import HasMethods
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
@@ -137,9 +137,7 @@ class MICRF(ScaledClassifier):
 
     estimator: Any = parameter(default=None, rules=[HasMethods(["fit", "score_instances"]), list, None], kw_only=False)
     C: float = 1000.0
-    dissimilarity: str | None = parameter(
-        default="both", rules=[StrOptions({kind for kind in KINDS if kind is not None}), None]
-    )
+    dissimilarity: str | None = parameter(default="both", rules=[{kind for kind in KINDS if kind is not None}, None])
     transductive: bool = parameter(default=False, rules=["boolean"])
     max_states: int = parameter(default=20, rules=[AT_LEAST_ONE])
     n_restarts: int = parameter(default=2, rules=[NO_FEWER_THAN_ZERO])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
@@ -107,7 +106,7 @@ class APR(ScaledClassifier):
     True
     """
 
-    margin: float | str = parameter(default="auto", rules=[NOT_NEGATIVE, StrOptions({"auto"})])
+    margin: float | str = parameter(default="auto", rules=[NOT_NEGATIVE, {"auto"}])
     tau: float = parameter(default=0.999, rules=[INSIDE_UNIT])
     epsilon: float = parameter(default=0.01, rules=[INSIDE_UNIT])
     max_iter: int = 20

@@ -11,7 +11,6 @@ from joblib import Parallel, delayed
 from scipy.special import logsumexp
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
@@ -72,9 +71,9 @@ class DensityClassifier(ScaledClassifier):
 
     n_start_bags: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
     n_starts_per_bag: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
-    initial_scale: float | str = parameter(default="auto", rules=[ABOVE_ZERO, StrOptions({"auto"})])
-    threshold: float | str = parameter(default="best", rules=[INSIDE_UNIT, StrOptions({"best"})])
-    combine: str = parameter(default="max", rules=[StrOptions({"max", "noisy-or"})])
+    initial_scale: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
+    threshold: float | str = parameter(default="best", rules=[INSIDE_UNIT, {"best"}])
+    combine: str = parameter(default="max", rules=[{"max", "noisy-or"}])
     max_iter: int = 25
     scale: str | None = "standard"
     n_jobs: int | None = None

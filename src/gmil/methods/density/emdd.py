@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.methods.density.diverse_density import DensityClassifier
 from gmil.methods.density.noisy_or import Concept, LabelledInstances, alternate
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
@@ -84,7 +83,7 @@ class EMDD(DensityClassifier):
     """
 
     n_concepts: int = parameter(default=5, rules=[AT_LEAST_ONE])
-    select: str = parameter(default="errors", rules=[StrOptions({"errors", "likelihood"})])
+    select: str = parameter(default="errors", rules=[{"errors", "likelihood"}])
     max_rounds: int = parameter(default=10, rules=[AT_LEAST_ONE])
 
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:

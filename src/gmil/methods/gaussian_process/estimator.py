@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import expit
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
@@ -112,10 +111,10 @@ class GPMIL(ScaledClassifier):
     optimize: bool = parameter(default=True, rules=["boolean"])
     ard: bool = parameter(default=False, rules=["boolean"])
     amplitude: float = parameter(default=3.0, rules=[ABOVE_ZERO])
-    length_scale: Any = parameter(default="median", rules=[ABOVE_ZERO, "array-like", StrOptions({"median"})])
+    length_scale: Any = parameter(default="median", rules=[ABOVE_ZERO, "array-like", {"median"}])
     offset: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
     sharpness: float = parameter(default=1.0, rules=[ABOVE_ZERO])
-    n_inducing: int | str | None = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"}), None])
+    n_inducing: int | str | None = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}, None])
     sample_size: int | None = parameter(default=20_000, rules=[AT_LEAST_ONE, None])
     max_iter: int = 30
     n_jobs: int | None = None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import register, weighted_fit
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
@@ -109,12 +108,12 @@ class GraphKernelSVM(ScaledClassifier):
     True
     """
 
-    graphs: str = parameter(default="implicit", rules=[StrOptions({"implicit", "explicit"})], kw_only=False)
+    graphs: str = parameter(default="implicit", rules=[{"implicit", "explicit"}], kw_only=False)
     C: float = 10.0
     gamma: float | str = "median"
     edge_gamma: float | str = parameter(default="median", rules=PARAMETERS["gamma"])
     max_edges: int | None = parameter(default=200, rules=[AT_LEAST_ONE, None])
-    normalize: str = parameter(default="each", rules=[StrOptions({"each", "sum"})])
+    normalize: str = parameter(default="each", rules=[{"each", "sum"}])
     tune: bool = False
     n_jobs: int | None = None
     random_state: Any = None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gmil.base import grouped_fit, register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Kind, Number, OrMissing, OrNone
@@ -131,15 +130,15 @@ class PPMM(ScaledClassifier):
     True
     """
 
-    n_patterns: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, StrOptions({"auto"})], kw_only=False)
-    codebook: str = parameter(default="kmeans", rules=[StrOptions({"kmeans", "gmm"})])
-    assignment: str = parameter(default="soft", rules=[StrOptions({"soft", "hard"})])
+    n_patterns: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    codebook: str = parameter(default="kmeans", rules=[{"kmeans", "gmm"}])
+    assignment: str = parameter(default="soft", rules=[{"soft", "hard"}])
     softness: float = parameter(default=0.5, rules=[ABOVE_ZERO])
-    exponent: float | str = parameter(default="aligned", rules=[ABOVE_ZERO, StrOptions({"aligned"})])
+    exponent: float | str = parameter(default="aligned", rules=[ABOVE_ZERO, {"aligned"}])
     n_init: int = parameter(default=5, rules=[AT_LEAST_ONE])
     C: float = 10.0
     sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
-    scale: str | None = parameter(default="auto", rules=[StrOptions({"auto", *SCALINGS}), None])
+    scale: str | None = parameter(default="auto", rules=[{"auto", *SCALINGS}, None])
     tune: bool = False
     n_jobs: int | None = None
     random_state: Any = None

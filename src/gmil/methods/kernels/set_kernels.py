@@ -10,7 +10,6 @@ from sklearn.svm import SVC
 
 from gmil.bags import Bags
 from gmil.base import grouped_fit, register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width, mean_kernels, own_kernels
@@ -104,12 +103,12 @@ class SetKernelSVM(ScaledClassifier):
     True
     """
 
-    kernel: str = parameter(default="nsk", rules=[StrOptions({"nsk", "stk"})], kw_only=False)
-    instance_kernel: str = parameter(default="rbf", rules=[StrOptions({"rbf", "poly", "linear"})])
+    kernel: str = parameter(default="nsk", rules=[{"nsk", "stk"}], kw_only=False)
+    instance_kernel: str = parameter(default="rbf", rules=[{"rbf", "poly", "linear"}])
     gamma: float | str = "median"
     degree: int = parameter(default=2, rules=[AT_LEAST_ONE])
     coef0: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
-    normalization: str = parameter(default="length", rules=[StrOptions({"size", "length"})])
+    normalization: str = parameter(default="length", rules=[{"size", "length"}])
     C: float = 10.0
     tune: bool = True
     n_jobs: int | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
+from gmil.compat import Interval, checks_parameters
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Offsets, Rows
 from gmil.methods.neighbours.distances import DISTANCES, Grouped, distances_between, distances_within, grouped
@@ -93,7 +93,7 @@ class CitationKNN(ScaledClassifier):
 
     n_references: int = parameter(default=2, rules=[AT_LEAST_ONE], kw_only=False)
     n_citers: int = parameter(default=4, rules=[AT_LEAST_ONE], kw_only=False)
-    distance: str = parameter(default="min", rules=[StrOptions(set(DISTANCES))])
+    distance: str = parameter(default="min", rules=[DISTANCES])
     rank: float = parameter(default=0.5, rules=[AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")])
     n_jobs: int | None = None
     backend: str = "auto"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmil.base import BagClassifier
-from gmil.compat import StrOptions
 from gmil.parameters import parameter, parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import SpaceMixin, fit_scaling
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 class ScaledClassifier(SpaceMixin, BagClassifier):
     """A classifier of bags with parameters ``scale`` and ``pos_label``, as `gmil.GMIL` has them."""
 
-    scale: str | None = parameter(default="minmax", rules=[StrOptions(set(SCALINGS)), None])
+    scale: str | None = parameter(default="minmax", rules=[SCALINGS, None])
     pos_label: Any = None
 
     def _fit_scaled(self, bags: Bags) -> Instances:

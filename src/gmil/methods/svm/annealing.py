@@ -7,7 +7,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
 
 from gmil.base import register, weighted_fit
-from gmil.compat import Interval, StrOptions
+from gmil.compat import Interval
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
@@ -111,9 +111,7 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
-    objective: str = parameter(
-        default="witness", rules=[StrOptions({"witness", "labels", "labels-prior"})], kw_only=False
-    )
+    objective: str = parameter(default="witness", rules=[{"witness", "labels", "labels-prior"}], kw_only=False)
     C: float = 10.0
     balance: bool = parameter(default=True, rules=["boolean"])
     positive_share: float = parameter(default=0.5, rules=[Interval(Real, 0, 1, closed="right")])

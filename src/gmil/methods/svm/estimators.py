@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.base import register, weighted_fit
-from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
 from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
@@ -195,7 +194,7 @@ class WitnessSVM(KernelMachine):
 
     C: float = parameter(default=10.0, kw_only=False)
     balance: bool = parameter(default=True, rules=["boolean"])
-    solver: str = parameter(default="libsvm", rules=[StrOptions({"libsvm", "liblinear"})])
+    solver: str = parameter(default="libsvm", rules=[{"libsvm", "liblinear"}])
     max_negatives: int | None = parameter(default=50_000, rules=[AT_LEAST_ONE, None])
 
     _kept_parameters = ("kernel", "balance")
