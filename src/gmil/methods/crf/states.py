@@ -9,7 +9,8 @@ import numpy as np
 from gmil.engine.distances import distances
 from gmil.engine.reference import dense_rows
 from gmil.errors import BagValidationError
-from gmil.methods.svm.kernels import as_double, column_blocks
+from gmil.methods.shared.columns import as_double
+from gmil.methods.svm.kernels import column_blocks
 
 if TYPE_CHECKING:
     from gmil.engine import Backend

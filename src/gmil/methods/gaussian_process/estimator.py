@@ -15,6 +15,7 @@ from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, f
 from gmil.methods.gaussian_process.gram import Kernel
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.widths import median_gamma
@@ -138,7 +139,7 @@ class GPMIL(ScaledClassifier):
     def _learn(self, training: Training) -> None:
         """Choose the covariance by its evidence and find the posterior of the instances."""
         bags, backend, generator = training.bags, training.backend, training.generator
-        instances = self._fit_scaled(bags).astype(np.float64, copy=False)
+        instances = as_double(self._fit_scaled(bags))
         start = self._start(instances, backend, generator)
         basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
         data = TrainingSet(instances, bags.offsets, training.positive.astype(np.float64), basis)
@@ -189,7 +190,7 @@ class GPMIL(ScaledClassifier):
         """
         bags, instances = self._new_scaled(X)
         backend = resolve(self.backend, self.n_jobs)
-        means, deviations = self._posterior().instances(_doubled(instances), bags.offsets, backend, return_std)
+        means, deviations = self._posterior().instances(as_double(instances), bags.offsets, backend, return_std)
         return (means, deviations) if return_std else means
 
     def _fit_evidence(
@@ -216,7 +217,7 @@ class GPMIL(ScaledClassifier):
 
     def _moments(self, X: Any) -> BagMoments:
         bags, instances = self._new_scaled(X)
-        return self._posterior().bags(_doubled(instances), bags.offsets, resolve(self.backend, self.n_jobs))
+        return self._posterior().bags(as_double(instances), bags.offsets, resolve(self.backend, self.n_jobs))
 
     def _posterior(self) -> Posterior:
         kernel = Kernel(self.amplitude_, self.offset_, self.length_scales_)
@@ -245,7 +246,3 @@ class GPMIL(ScaledClassifier):
         if not self.ard:
             msg = "length_scale has a value for every feature, but ard=False asks for one in all. Pass ard=True."
             raise BagValidationError(msg)
-
-
-def _doubled(instances: Instances) -> Instances:
-    return instances.astype(np.float64, copy=False)

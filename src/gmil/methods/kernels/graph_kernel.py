@@ -22,11 +22,12 @@ from gmil.methods.kernels.graph_training import (
     own_rbf_sums,
     rbf_sums,
 )
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
-from gmil.methods.svm.kernels import as_double, expansion, rows_of
+from gmil.methods.svm.kernels import expansion, rows_of
 from gmil.parameters import AT_LEAST_ONE, PARAMETERS, parameter, parameters
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from gmil.methods.kernels.ppmm_kernels import (
     fit_mixture,
     powered,
 )
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.tuning import COSTS, Tuning
 from gmil.methods.svm.gram import solve_svm
-from gmil.methods.svm.kernels import as_double
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS

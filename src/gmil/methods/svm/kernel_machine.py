@@ -11,10 +11,11 @@ from gmil.base import grouped_fit
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Choice, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import Tuning, all_of_bags
-from gmil.methods.svm.kernels import as_double, expansion
+from gmil.methods.svm.kernels import expansion
 from gmil.methods.svm.problems import GramProblem
 from gmil.parameters import parameters
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from gmil.engine.reference import dense_rows
 from gmil.errors import BagValidationError
+from gmil.methods.shared.columns import as_double
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +40,6 @@ class Plane(NamedTuple):
     intercept: float
     objectives: Floats  # (n_iterations,)
     stop_reason: str
-
-
-def as_double(X: Instances) -> Instances:
-    """Return instances in double precision, which the solvers need; sparse ones stay sparse."""
-    return X.astype(np.float64, copy=False)
 
 
 def pair_values(X: Instances, kernel: str, backend: Backend) -> Floats:

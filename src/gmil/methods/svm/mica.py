@@ -11,9 +11,10 @@ from gmil.base import register
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
-from gmil.methods.svm.kernels import as_double, kernel_columns
+from gmil.methods.svm.kernels import kernel_columns
 from gmil.methods.svm.mica_training import slack_costs, train_mica
 from gmil.methods.svm.problems import FeatureProblem
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
