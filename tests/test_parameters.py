@@ -76,7 +76,7 @@ def test_declared_parameters_make_a_constructor_that_keeps_those_of_the_classes_
 def test_a_docstring_gets_the_texts_that_all_estimators_share():
     text = gmil.MILES.__doc__
     assert 'scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"' in text
-    assert text.count("    n_jobs : int or None, default=None\n        Threads of the compiled kernels.") == 1
+    assert text.count("\nn_jobs : int or None, default=None\n    Threads of the compiled kernels.") == 1
     assert "classes_ : array of shape (n_classes,)" in text
     assert "classes_ : array of shape (2,)" in gmil.APR.__doc__
     assert gmil.EMDD.__doc__.count("n_jobs : ") == 1, "a text of its own is kept"

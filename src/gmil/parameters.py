@@ -39,30 +39,30 @@ LAST = ("scale", "tune", "pos_label", "n_jobs", "n_processes", "backend", "rando
 
 PARAMETER_TEXTS = {
     "scale": """\
-    scale : {{None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}}, default={default}
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
+scale : {{None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}}, default={default}
+    Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
 """,
     "pos_label": """\
-    pos_label : label or None, default={default}
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case. A tie is not positive.
+pos_label : label or None, default={default}
+    The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
+    about; decisions are about ``classes_[1]`` in any case. A tie is not positive.
 """,
     "n_jobs": """\
-    n_jobs : int or None, default={default}
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
+n_jobs : int or None, default={default}
+    Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
+    results do not depend on it.
 """,
 }
 ATTRIBUTE_TEXTS = {
     "classes_": """\
-    classes_ : array of shape ({n_classes},)
+classes_ : array of shape ({n_classes},)
 """,
     "pos_label_": """\
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
+pos_label_ : label or None
+    The positive class of two; None where there are more.
 """,
     "n_features_in_": """\
-    n_features_in_ : int
+n_features_in_ : int
 """,
 }
 """What docstrings need not repeat: `parameters` puts it where a class has such and its docstring does not name it."""
@@ -117,24 +117,22 @@ def rules_of(cls: type) -> dict[str, list[Any]]:
 
 def completed(cls: Any) -> str | None:
     """Return the docstring of an estimator with the texts that all share, parameters in the order of the signature."""
-    text, titles = cls.__doc__, ("Parameters", "Attributes")
-    if text is None or not all(f"\n    {title}\n" in text for title in titles):
-        return cast("str | None", text)
-    signature, own = inspect.signature(cls).parameters, _entries(text, "Parameters")
-    texts = {}
-    for name, each in signature.items():
+    text = inspect.cleandoc(cls.__doc__ or "")
+    own, found = _entries(text, "Parameters"), _entries(text, "Attributes")
+    if not own or not found:  # a class that is no estimator, or Python without docstrings
+        return cast("str | None", cls.__doc__)
+    texts = []
+    for name, each in inspect.signature(cls).parameters.items():
         default = repr(each.default).replace("'", '"')
-        texts[name] = own[name] if name in own else PARAMETER_TEXTS[name].format(default=default)
-    text = text.replace("".join(own.values()), "".join(texts.values()), 1)
-    found = _entries(text, "Attributes")
+        texts.append(own[name] if name in own else PARAMETER_TEXTS.get(name, "").format(default=default))
     n_classes = 2 if cls._two_classes else "n_classes"
     missing = [ATTRIBUTE_TEXTS[name].format(n_classes=n_classes) for name in ATTRIBUTE_TEXTS if name not in found]
-    whole = "".join(found.values())
-    return text.replace(whole, whole + "".join(missing), 1)
+    known = "".join(found.values())
+    return text.replace("".join(own.values()), "".join(texts), 1).replace(known, known + "".join(missing), 1)
 
 
 def _entries(text: str, title: str) -> dict[str, str]:
     """Return the entries of a section of a docstring by the names that they begin with."""
-    section = text.partition(f"\n    {title}\n    {'-' * len(title)}\n")[2].partition("\n\n")[0] + "\n"
-    entries = re.split(r"^(?=    \S)", section, flags=re.MULTILINE)[1:]
+    section = text.partition(f"\n{title}\n{'-' * len(title)}\n")[2].partition("\n\n")[0] + "\n"
+    entries = re.split(r"^(?=\S)", section, flags=re.MULTILINE)[1:]
     return {entry.split(":")[0].strip(): entry for entry in entries}
