@@ -49,13 +49,13 @@ def main(arguments: argparse.Namespace) -> None:
     )
     start = time.perf_counter()
     videos, features = [folder / "clips" / clip.name for clip in clips], folder / "frames.parquet"
-    index_videos(videos, features, settings, n_jobs=arguments.jobs, progress=_say)
+    index_videos(videos, features, settings, n_processes=arguments.jobs, progress=_say)
     seconds["indexing"] = time.perf_counter() - start
     data = match_labels(read_features(features), read_event_labels(folder / "clips" / "labels.csv"))
     folds = label_folds(data.y, 10, arguments.seed)
     start = time.perf_counter()
     bags_of, words = bags_for_folds(
-        features, data, folds, vocabulary=arguments.vocabulary, n_jobs=arguments.jobs, progress=_say
+        features, data, folds, vocabulary=arguments.vocabulary, n_processes=arguments.jobs, progress=_say
     )
     seconds["words of all folds"] = time.perf_counter() - start
     start = time.perf_counter()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import field
 
 import pytest
 from tools import parameters
 
 import gmil
-from gmil.base import PARAMETERS
+from gmil import parameters as parameter_module
+from gmil.parameters import PARAMETERS
 
 CLASSES = dict(gmil.all_estimators())
 ONE_DEFAULT = {"pos_label": None, "n_jobs": None, "n_processes": None, "backend": "auto", "random_state": None}
@@ -45,3 +47,37 @@ def test_every_parameter_has_a_rule(name):
 def test_few_classes_stand_above_an_estimator(name):
     above = [base for base in CLASSES[name].__mro__[1:] if base.__module__.startswith("gmil.")]
     assert len(above) <= 5
+
+
+def test_declared_parameters_make_a_constructor_that_keeps_those_of_the_classes_above():
+    @parameter_module.parameters
+    class Above:
+        scale: str | None = "minmax"
+        C: float = 1.0
+        random_state: int | None = None
+
+    @parameter_module.parameters
+    class Below(Above):
+        first: int = field(default=2, kw_only=False)
+        C: float = 3.0
+        tune: bool = False
+
+    signature = inspect.signature(Below)
+    assert str(signature.replace(return_annotation=signature.empty)) == (
+        "(first: 'int' = 2, *, C: 'float' = 3.0, scale: 'str | None' = 'minmax', tune: 'bool' = False, "
+        "random_state: 'int | None' = None)"
+    )
+    assert vars(Below(5, tune=True)) == {"scale": "minmax", "C": 3.0, "random_state": None, "first": 5, "tune": True}
+    assert set(Below._parameter_constraints) == {"C", "random_state", "tune"}
+    with pytest.raises(TypeError):
+        Below(5, "standard")
+
+
+def test_a_docstring_gets_the_texts_that_all_estimators_share():
+    text = gmil.MILES.__doc__
+    assert 'scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"' in text
+    assert text.count("\nn_jobs : int or None, default=None\n    Threads of the compiled kernels.") == 1
+    assert "classes_ : array of shape (n_classes,)" in text
+    assert "classes_ : array of shape (2,)" in gmil.APR.__doc__
+    assert gmil.EMDD.__doc__.count("n_jobs : ") == 1, "a text of its own is kept"
+    assert "Starts that are worked on at the same time" in gmil.EMDD.__doc__

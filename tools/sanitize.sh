@@ -28,7 +28,7 @@ found=0
 LD_PRELOAD="$preload $(g++ -print-file-name=libstdc++.so.6)" \
 ASAN_OPTIONS=detect_leaks=0:log_path="$work/finding" \
 UBSAN_OPTIONS=print_stacktrace=1:log_path="$work/finding" \
-TSAN_OPTIONS=log_path="$work/finding" \
+TSAN_OPTIONS=die_after_fork=0:log_path="$work/finding" \
 PYTHONPATH="$work/src" OMP_NUM_THREADS=3 OPENBLAS_NUM_THREADS=1 \
 "$python" -m pytest tests/engine -q -m "not slow" -p no:cacheprovider "$@" || found=1
 # Python's own leaks are not ours, and pytest would swallow what a finding prints: it is in files instead.

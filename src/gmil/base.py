@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from abc import ABC, abstractmethod
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.compat import checks_parameters
+from gmil.engine import resolve
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
 from gmil.io.model_files.schema import Count, Kind, Labels, OrMissing, Plain, Texts
+from gmil.parameters import rules_of
 from gmil.registry import methods as methods
 from gmil.registry import register as register
 from gmil.sampling import make_generator
@@ -48,20 +47,6 @@ if TYPE_CHECKING:
 
 AnyClassifier = TypeVar("AnyClassifier", bound="BagClassifier")
 
-PARAMETERS: dict[str, list[Any]] = {
-    "C": [Interval(Real, 0, None, closed="neither")],
-    "backend": [StrOptions(set(BACKENDS))],
-    "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-    "kernel": [StrOptions({"rbf", "linear"})],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "n_jobs": [Integral, None],
-    "n_processes": [Integral, None],
-    "pos_label": [Real, str, "boolean", None],
-    "random_state": ["random_state"],
-    "tune": ["boolean"],
-}
-"""What a parameter of this name may be in every estimator that has it and says nothing else."""
-
 
 def all_estimators() -> list[tuple[str, type[BaseEstimator]]]:
     """Return the name and the class of every public estimator; `gmil.Pipeline`, which needs steps, is none of them.
@@ -78,7 +63,7 @@ class BagEstimator(BaseEstimator):
     """An estimator on bags: it takes `Bags`, lists of 2-D arrays, 3-D arrays, and 2-D arrays of one-instance bags."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]]
-    """What parameters may be. A class names what is not in `PARAMETERS` and not said by a class above it."""
+    """What parameters may be. A class names what `gmil.parameters.PARAMETERS` and the classes above it do not."""
 
     _kept_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that a fitted model goes by: ``fit`` keeps them as attributes, and no later ``set_params`` matters."""
@@ -90,12 +75,7 @@ class BagEstimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__init__ is not object.__init__:  # a class that stands for others has no parameters of its own
-            rules = dict(PARAMETERS)
-            for base in reversed(cls.__mro__):
-                rules |= vars(base).get("_parameter_constraints", {})
-            names = inspect.signature(cls.__init__).parameters
-            cls._parameter_constraints = {name: rules[name] for name in names if name in rules}
+        cls._parameter_constraints = rules_of(cls)
         if has_fit_parameter(cls, "groups"):  # scikit-learn's metadata routing then hands them on without being told
             setattr(cls, "__metadata_request__fit", {"groups": True})
 

@@ -16,8 +16,8 @@ import gmil
 from gmil import Bags, BagValidationError, InstanceSVM, WitnessSVM
 from gmil.engine import resolve
 from gmil.methods.shared import tuning
-from gmil.methods.svm import kernel_machine
 from gmil.methods.svm import kernels as svm_kernels
+from gmil.methods.svm import problems
 from gmil.methods.svm.gram import Gram
 from gmil.methods.svm.kernels import arrange, hinge
 from gmil.methods.svm.training import (
@@ -112,7 +112,7 @@ def test_the_objective_of_mi_svm_with_witnesses_never_rises(case, C, balance):
     costs = witness_costs(np.ones(len(offsets) - 1), np.ones(len(X) - offsets[-1]), C, balance)
     assert_never_rises(train_witnesses(Gram(rbf_gram(X)), offsets, costs, 30, BACKEND).objectives, C * len(X))
     inside, negatives = X[: offsets[-1]], X[offsets[-1] :]
-    _, machine = train_linear_witnesses(inside, offsets, negatives, costs, 30, BACKEND)
+    machine = train_linear_witnesses(inside, offsets, negatives, costs, 30, BACKEND)
     assert_never_rises(machine.objectives, C * len(X))
 
 
@@ -191,7 +191,7 @@ def test_sparse_support_is_kept_sparse(gaussian_bags, tmp_path):
 
 
 def test_liblinear_makes_no_gram_matrix(gaussian_bags, monkeypatch):
-    monkeypatch.setattr(kernel_machine, "pair_values", None)
+    monkeypatch.setattr(problems, "pair_values", None)
     train, test = gaussian_bags(n_bags=300), gaussian_bags(n_bags=60, seed=1)
     model = WitnessSVM(kernel="linear", solver="liblinear", max_negatives=200, random_state=0).fit(*train)
     assert model.score(*test) > 0.9

@@ -26,8 +26,8 @@ from gmil.methods.shared.tuning import (
     sample_bags,
     thinned_bags,
 )
-from gmil.methods.svm import kernel_machine
 from gmil.methods.svm import kernels as svm_kernels
+from gmil.methods.svm import problems
 from gmil.methods.svm.gram import Gram, solve_svm
 from gmil.methods.svm.kernels import arrange, expansion, first_maxima, kernel_columns, pair_values
 
@@ -146,8 +146,8 @@ def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaus
     test = np.arange(len(y)) < 8
     found = []
     for positive in (y == 1, np.where(test, y == 0, y == 1)):
-        problem = kernel_machine._Problem(
-            method, bags.instances, all_of_bags(bags.offsets), training_of(positive), one_setting=False
+        problem = problems.GramProblem(
+            method._train, bags.instances, all_of_bags(bags.offsets), training_of(positive), one_setting=False
         )
         found.append(problem.decide(MachineSetting(0.5, 10.0), test))
     assert_array_equal(found[0], found[1])
@@ -215,7 +215,7 @@ def test_a_sample_of_copies_decides_as_all_of_them(balance, gaussian_bags):
     setting = MachineSetting(0.5, 10.0, balance=balance)
     found = []
     for some in (sample, all_of_bags(offsets)):
-        problem = kernel_machine._Problem(WitnessSVM(), many, some, training_of(y == 1), one_setting=False)
+        problem = problems.GramProblem(WitnessSVM()._train, many, some, training_of(y == 1), one_setting=False)
         found.append(problem.decide(setting, np.arange(16) < 4))
     assert_allclose(found[0], found[1], atol=2e-2)  # the solver's tolerance
 

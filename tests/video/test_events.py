@@ -19,6 +19,7 @@ from gmil.video import (
     EventDetectors,
     IndexSettings,
     Vocabulary,
+    bags_for_folds,
     detect,
     index_videos,
     label_folds,
@@ -156,9 +157,22 @@ def test_a_vocabulary_is_used_again_for_new_videos(folder, tmp_path):
 
 @pytest.mark.slow
 def test_processes_change_nothing(folder, tmp_path):
-    index_videos(sorted(folder.glob("*.webm")), tmp_path / "two.parquet", IndexSettings(n_words=12), n_jobs=2)
+    index_videos(sorted(folder.glob("*.webm")), tmp_path / "two.parquet", IndexSettings(n_words=12), n_processes=2)
     one, two = read_features(folder / "frames.parquet"), read_features(tmp_path / "two.parquet")
     np.testing.assert_array_equal(one.instances, two.instances)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n_jobs: index_videos([], "frames.parquet", n_jobs=n_jobs),
+        lambda n_jobs: detect(None, [], n_jobs=n_jobs),
+        lambda n_jobs: bags_for_folds("frames.parquet", None, None, vocabulary="none", n_jobs=n_jobs),
+    ],
+)
+def test_processes_have_their_old_name_with_a_warning(call):
+    with pytest.warns(FutureWarning, match="n_processes"), pytest.raises(VideoError):
+        call(1)
 
 
 def test_files_of_one_name_are_told_apart_and_a_file_counts_once(tmp_path):

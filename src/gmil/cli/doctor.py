@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -14,6 +13,7 @@ from gmil.cli.console import print_table
 from gmil.cli.options import json_option
 from gmil.datasets import data_home
 from gmil.engine import available_backends, describe_native, describe_torch, resolve
+from gmil.engine.threads import usable_cores
 
 _PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "safetensors", "skops")
 _EXTRAS = ("pandas", "polars", "av")
@@ -22,7 +22,7 @@ _EXTRAS = ("pandas", "polars", "av")
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Show versions, the active backend, threads, BLAS and where data is looked for."""
+    """Show versions, the active backend, threads, BLAS and where data is kept."""
     found = examine()
     if as_json:
         click.echo(json.dumps(found, indent=2))
@@ -45,13 +45,6 @@ def examine() -> dict[str, Any]:
         "data_home": str(data_home()),
         "versions": {name: _version(name) for name in (*_PACKAGES, *_EXTRAS)},
     }
-
-
-def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def blas_libraries() -> list[str]:

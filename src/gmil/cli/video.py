@@ -32,6 +32,11 @@ def video() -> None:
 _jobs = jobs_option("Processes over videos; -1 is every core.")
 
 
+def _choice_option(name: str, *choices: str, help: str) -> Any:  # noqa: A002  as in click
+    """Return an option with one of several values, by default the first."""
+    return click.option(name, type=click.Choice(choices), default=choices[0], show_default=True, help=help)
+
+
 def _numbers(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[int] | None:
     """Return numbers that were given with commas between them."""
     if value is None:
@@ -66,13 +71,7 @@ _features_and_labels = options(
 @click.option("--vocabulary", metavar="FILE", help="Words to use again, as index wrote them beside its output.")
 @click.option("--words", default=1000, show_default=True, help="Size of the vocabulary.")
 @click.option("--descriptor", multiple=True, metavar="NAME=VALUE", help="A setting of HOG3D, such as half=True.")
-@click.option(
-    "--assignment",
-    type=click.Choice(["hard", "soft"]),
-    default="hard",
-    show_default=True,
-    help="Count a descriptor for its nearest word, or share it among four.",
-)
+@_choice_option("--assignment", "hard", "soft", help="Count a descriptor for its nearest word, or share it among four.")
 @click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
 @click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
 @click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
@@ -97,7 +96,9 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
         if done == total:
             stages[what].__exit__()
 
-    result = index_videos(videos, output, IndexSettings(**options), vocabulary=words, n_jobs=jobs, progress=progress)
+    result = index_videos(
+        videos, output, IndexSettings(**options), vocabulary=words, n_processes=jobs, progress=progress
+    )
     how = "learned" if result.learned else "used again"
     say(f"{output}: {len(result.names)} videos; {len(result.vocabulary.words)} words {how}.")
     _end_with(result.failures)
@@ -180,11 +181,10 @@ def _estimator(method: str, settings: tuple[str, ...], seed: int) -> Any:
 @video.command()
 @_features_and_labels
 @click.option("--folds", default=10, show_default=True, help="Folds of videos, stratified by events.")
-@click.option(
+@_choice_option(
     "--vocabulary",
-    type=click.Choice(["folds", "shared"]),
-    default="folds",
-    show_default=True,
+    "folds",
+    "shared",
     help="Learn the words in the training folds, or share those of index, which saw the test videos.",
 )
 @_jobs
@@ -198,7 +198,7 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     tested = label_folds(data.y, folds, seed)
     with Progress("Videos for all folds") as progress:
         bags_of, words = bags_for_folds(
-            features, data, tested, vocabulary=vocabulary, n_jobs=jobs, progress=lambda _, *done: progress(*done)
+            features, data, tested, vocabulary=vocabulary, n_processes=jobs, progress=lambda _, *done: progress(*done)
         )
     with Progress("Folds") as progress:
         result = cross_validate_events(
@@ -259,7 +259,7 @@ def detect(
     as_json: bool,
     jobs: int | None,
 ) -> None:
-    """Say which events VIDEOS show, how sure that is, and when they happen."""
+    """Detect which events happen in VIDEOS, with what confidence, and when."""
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
 
@@ -267,7 +267,7 @@ def detect(
         refuse_target(html, model, *videos)
     detectors = EventDetectors.load(model)
     with Progress("Videos") as progress:
-        found, failures = find(detectors, videos, features=features, rate=rate, n_jobs=jobs, progress=progress)
+        found, failures = find(detectors, videos, features=features, rate=rate, n_processes=jobs, progress=progress)
     if as_json:
         click.echo(json.dumps([detection.as_dict() for detection in found], indent=2))
     elif found:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
 from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
-from gmil.sampling import make_generator
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import fit_space
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 THRESHOLDS = tuple(how for how in voting.THRESHOLDS if how != "variance")
 
 
 @register(method="density-ratio")
+@parameters
 class DensityRatio(CodebookClassifier):
     """Density-ratio estimation by brute force: the one best point, which GMIL approximates (Chen & Corso, Eq. 1 and 2).
 
@@ -52,11 +51,6 @@ class DensityRatio(CodebookClassifier):
     threshold : float or {"mean", "mean-positive", "midpoint", "best"}, default="mean"
         The distance below which a bag is positive: the mean distance between all training bags and the target, as
         printed, or another of `gmil.GMIL`.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples of candidates and of the rule for the width.
 
@@ -76,10 +70,6 @@ class DensityRatio(CodebookClassifier):
         h_n.
     threshold_ : float
         The distance to the nearest target below which a bag is positive.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -102,24 +92,22 @@ class DensityRatio(CodebookClassifier):
     1.0
     """
 
+    kernel: str = parameter(default="box", rules=[KERNELS])
+    width: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
+    n_targets: int = parameter(default=1, rules=[AT_LEAST_ONE])
+    n_candidates: int | None = parameter(default=1000, rules=[AT_LEAST_ONE, None])
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, THRESHOLDS])
+    scale: str | None = parameter(default=None, rules=[SCALINGS, None])
+    pos_label: Any = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "target_": Array("e"),
         "ratios_": Array("K", infinite=True),
         "ratio_": Number(infinite=True),
         "target_instance_": Count(),
         "width_": Number(at_least=0),
-    }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions(set(KERNELS))],
-        "width": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_targets": [Interval(Integral, 1, None, closed="left")],
-        "n_candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(THRESHOLDS))],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "pos_label": [Real, str, "boolean", None],
-        "random_state": ["random_state"],
     }
 
     _two_classes = True
@@ -130,53 +118,17 @@ class DensityRatio(CodebookClassifier):
     backend = "auto"
     n_jobs = None
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "box",
-        width: float | str = "auto",
-        n_targets: int = 1,
-        n_candidates: int | None = 1000,
-        epsilon: float | str = "auto",
-        threshold: float | str = "mean",
-        scale: str | None = None,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.width = width
-        self.n_targets = n_targets
-        self.n_candidates = n_candidates
-        self.epsilon = epsilon
-        self.threshold = threshold
-        self.scale = scale
-        self.pos_label = pos_label
-        self.random_state = random_state
-
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Search the targets among the instances of positive bags, and a threshold.
-
-        Parameters
-        ----------
-        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        bags, labels = self._check_training(X, y)
-        positive = self._is_positive(labels)
-        generator = make_generator(self.random_state)
+    def _learn(self, training: Training) -> None:
+        """Search the targets among the instances of positive bags, and a threshold."""
+        bags, positive, backend, generator = training.bags, training.positive, training.backend, training.generator
         self.space_, instances = fit_space(bags.instances, self.scale, None, generator)
         self._fit_targets(instances, positive[bags.segment_ids], generator)
-        backend = resolve(self.backend, self.n_jobs)
         self.threshold_ = None  # until it is known from the distances
         to_targets = self._distances(instances, backend)
         bag_distances = self._voter().positive_distances(to_targets, bags.offsets, backend)[:, 0]
         self.threshold_ = voting.choose_threshold(self.threshold, bag_distances, positive, 0.0)
         decisions = voting.decide(bag_distances, self.threshold_)
-        self.slope_ = voting.fit_slope(decisions, positive.astype(np.int64))
-        return self
+        self.slope_ = voting.fit_slope(decisions, training.labels)
 
     def _fit_targets(self, instances: Instances, positive: Booleans, generator: np.random.Generator) -> None:
         candidates = self._candidates(positive, generator)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
 from gmil.engine.kmeans import SEEDINGS
 from gmil.greedy import codebook, voting
 from gmil.greedy.batch import decide_folds, why_not_batched
@@ -20,18 +18,28 @@ from gmil.greedy.settings import CodebookSize, codebook_size, paper_setting
 from gmil.greedy.soft_counts import DENSITIES, choose_bandwidth, soft_votes
 from gmil.greedy.streaming import Request, cluster_lazily
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrNone
-from gmil.sampling import make_generator
+from gmil.parameters import (
+    ABOVE_ZERO,
+    AT_LEAST_ONE,
+    INSIDE_UNIT,
+    NO_FEWER_THAN_ZERO,
+    NOT_NEGATIVE,
+    parameter,
+    parameters,
+)
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import METRICS
 
 if TYPE_CHECKING:
+    from gmil.base import Training
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.fold_work import FoldWork, Worker
 
 
 @register(method="gmil")
+@parameters
 class GMIL(CodebookClassifier):
     """Greedy multiple instance learning: codebook by density ratio, nearest-neighbour voting (Chen & Corso).
 
@@ -63,10 +71,6 @@ class GMIL(CodebookClassifier):
         paper); between the positive ones and C+; the middle between the means of the classes; the value with
         the fewest errors on the training bags; the root mean square distance between the centres of C+ and
         the instances of their clusters; or a number.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
-        Scaling of the features, fitted on the training instances: none, deviation 1, range [0, 1], every
-        instance to length 1, two combinations, or the range of the whole matrix to [0, 1] and distances as
-        root mean squares over the features (the one reading under which the printed tau = 0.082 makes sense).
     n_components : int, float or None, default=None
         Principal components kept after scaling: a number, or the share of the variance to keep. None: no PCA.
     counting : {"instances", "bags", "bag-mass"}, default="instances"
@@ -114,12 +118,10 @@ class GMIL(CodebookClassifier):
     density : {"histogram", "gaussian"}, default="histogram"
         "gaussian" replaces the counts of Eq. 3 and 4 by a kernel density at the centres: an instance at the distance
         d counts exp(-d^2 / 2b^2) for every centre, with b the median distance of instances to their nearest centre.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
+        Scaling of the features, fitted on the training instances: none, deviation 1, range [0, 1], every
+        instance to length 1, two combinations, or the range of the whole matrix to [0, 1] and distances as
+        root mean squares over the features (the one reading under which the printed tau = 0.082 makes sense).
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels: the fastest that can run here, the NumPy reference, the compiled one, or
         PyTorch, on a GPU where there is one.
@@ -138,10 +140,6 @@ class GMIL(CodebookClassifier):
         C+ and C- as positions in ``cluster_centers_``, best first.
     threshold_ : float, array of shape (n_classes,), or None
         tau where there is no negative codebook.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
     bandwidth_ : float or None
@@ -170,6 +168,34 @@ class GMIL(CodebookClassifier):
     True
     """
 
+    n_clusters: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    n_positive: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    n_negative: int | str = parameter(default="auto", rules=[NO_FEWER_THAN_ZERO, {"auto"}], kw_only=False)
+    epsilon: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto", "negatives"}])
+    threshold: float | str = parameter(default="mean", rules=[NOT_NEGATIVE, voting.THRESHOLDS])
+    scale: str | None = parameter(default=None, rules=[SCALINGS, None])
+    n_components: float | None = parameter(default=None, rules=[AT_LEAST_ONE, INSIDE_UNIT, None])
+    counting: str = parameter(default="instances", rules=[codebook.COUNTINGS])
+    weighting: str | None = parameter(default="bags", rules=[codebook.WEIGHTINGS, None])
+    overlap: str = parameter(default="allow", rules=[codebook.OVERLAPS])
+    negative_rank: str = parameter(default="frequency", rules=[codebook.NEGATIVE_RANKS])
+    centers: str = parameter(default="mean", rules=[{"mean", "medoid"}])
+    distance: str = parameter(default="min", rules=[voting.DISTANCES])
+    rule: str = parameter(default="nearest", rules=[voting.RULES])
+    init: Any = parameter(default="k-means++", rules=[SEEDINGS, "array-like"])
+    n_init: int = parameter(default=1, rules=[AT_LEAST_ONE])
+    max_iter: int = 300
+    sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
+    sampling: str = parameter(default="uniform", rules=[{"uniform", "bags", "classes"}])
+    metric: str = parameter(default="euclidean", rules=[METRICS])
+    clustering: str = parameter(default="k-means", rules=[CLUSTERINGS])
+    instance_weight: str = parameter(default="instances", rules=[INSTANCE_WEIGHTS])
+    density: str = parameter(default="histogram", rules=[DENSITIES])
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _reads_blocks = True
     _kept_parameters = ("distance", "rule")
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -179,98 +205,6 @@ class GMIL(CodebookClassifier):
         "bandwidth_": OrNone(Number(at_least=0)),
         "n_iter_": Count(),
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_positive": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "n_negative": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto", "negatives"})],
-        "threshold": [Interval(Real, 0, None, closed="left"), StrOptions(set(voting.THRESHOLDS))],
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "counting": [StrOptions(set(codebook.COUNTINGS))],
-        "weighting": [StrOptions(set(codebook.WEIGHTINGS)), None],
-        "overlap": [StrOptions(set(codebook.OVERLAPS))],
-        "negative_rank": [StrOptions(set(codebook.NEGATIVE_RANKS))],
-        "centers": [StrOptions({"mean", "medoid"})],
-        "distance": [StrOptions(set(voting.DISTANCES))],
-        "rule": [StrOptions(set(voting.RULES))],
-        "init": [StrOptions(set(SEEDINGS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "sample_size": [Interval(Integral, 1, None, closed="left"), None],
-        "sampling": [StrOptions({"uniform", "bags", "classes"})],
-        "metric": [StrOptions(set(METRICS))],
-        "clustering": [StrOptions(set(CLUSTERINGS))],
-        "instance_weight": [StrOptions(set(INSTANCE_WEIGHTS))],
-        "density": [StrOptions(set(DENSITIES))],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int | str = "auto",
-        n_positive: int | str = "auto",
-        n_negative: int | str = "auto",
-        *,
-        epsilon: float | str = "auto",
-        threshold: float | str = "mean",
-        scale: str | None = None,
-        n_components: float | None = None,
-        counting: str = "instances",
-        weighting: str | None = "bags",
-        overlap: str = "allow",
-        negative_rank: str = "frequency",
-        centers: str = "mean",
-        distance: str = "min",
-        rule: str = "nearest",
-        init: Any = "k-means++",
-        n_init: int = 1,
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        sampling: str = "uniform",
-        metric: str = "euclidean",
-        clustering: str = "k-means",
-        instance_weight: str = "instances",
-        density: str = "histogram",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_positive = n_positive
-        self.n_negative = n_negative
-        self.epsilon = epsilon
-        self.threshold = threshold
-        self.scale = scale
-        self.n_components = n_components
-        self.counting = counting
-        self.weighting = weighting
-        self.overlap = overlap
-        self.negative_rank = negative_rank
-        self.centers = centers
-        self.distance = distance
-        self.rule = rule
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.sampling = sampling
-        self.metric = metric
-        self.clustering = clustering
-        self.instance_weight = instance_weight
-        self.density = density
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     @classmethod
     def from_paper(cls, name: str, **changes: Any) -> Self:
@@ -298,22 +232,15 @@ class GMIL(CodebookClassifier):
         alone = any(why_not_batched(self, setting) for setting in work.settings)
         return None if alone else partial(decide_folds, self)
 
-    @checks_parameters
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn the codebooks from bags and their labels.
+    def _learn(self, training: Training) -> None:
+        labels = np.searchsorted(self.classes_, training.y)  # whichever of two is positive
+        learn = self._learn_lazily if isinstance(training.bags, LazyBags) else self._learn_in_memory
+        decisions = learn(training._replace(labels=labels), self._positive_bags(labels))
+        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
 
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-            The training bags; a 2-D array is read as bags of one instance each.
-        y : array of shape (n_bags,)
-            One label per bag.
-        """
-        if isinstance(X, LazyBags):
-            return self._fit_lazily(X, y)
-        bags, labels = self._check_training(X, y)
-        positive = self._positive_bags(labels)
-        generator, backend = make_generator(self.random_state), resolve(self.backend, self.n_jobs)
+    def _learn_in_memory(self, training: Training, positive: Booleans) -> Floats:
+        """Learn the codebooks; return the decisions about training bags."""
+        bags, labels, backend, generator = training.bags, training.labels, training.backend, training.generator
         space, instances = space_of(bags.instances, self, generator)
         size = codebook_size(self, bags.n_instances, bags.n_features, positive)
         found, instances = cluster_instances(instances, space, bags, labels, size.n_clusters, self, backend, generator)
@@ -326,16 +253,13 @@ class GMIL(CodebookClassifier):
             voter = self._voter()
             distances = voter.positive_distances(to_used, bags.offsets, backend)
             self._keep_thresholds(distances, positive, voter.spreads(nearest, sq_nearest))
-        decisions = self._voter().bag_decisions(to_used, bags.offsets, backend)
-        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
-        return self
+        return self._voter().bag_decisions(to_used, bags.offsets, backend)
 
-    def _fit_lazily(self, X: LazyBags, y: Any) -> Self:
+    def _learn_lazily(self, training: Training, positive: Booleans) -> Floats:
         """Do the same from tables of one row a bag: what its instances add to every bin, and its distances."""
-        bags, labels = self._check_training(X, y)
-        positive = self._positive_bags(labels)
-        request = Request(self, np.ones(len(bags), dtype=bool), make_generator(self.random_state))
-        ((found, tables),) = cluster_lazily([request], bags, labels, [positive], n_jobs=self.n_jobs)
+        bags = training.bags
+        request = Request(self, np.ones(len(bags), dtype=bool), training.generator)
+        ((found, tables),) = cluster_lazily([request], bags, training.labels, [positive], n_jobs=self.n_jobs)
         self.space_, self.cluster_centers_, self.n_iter_ = found
         self.bandwidth_: float | None = None
         size = codebook_size(self, bags.n_instances, bags.n_features, positive)
@@ -345,9 +269,7 @@ class GMIL(CodebookClassifier):
             spreads = [tables.spread(bins) for bins in self._voter().positive_bins]
             distances = self._measure_lazily(bags, voting.Voter.positive_distances, minima)
             self._keep_thresholds(distances, positive, spreads)
-        decisions = self._measure_lazily(bags, voting.Voter.bag_decisions, minima)
-        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
-        return self
+        return self._measure_lazily(bags, voting.Voter.bag_decisions, minima)
 
     def _soft_votes(
         self, instances: Instances, offsets: Integers, sq_nearest: Floats, backend: Backend

@@ -10,13 +10,14 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, grouped_fit, register
-from gmil.compat import Interval, StrOptions
+from gmil.compat import Interval
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork
 from gmil.greedy.batch import decide_folds, why_not_batched
 from gmil.greedy.gmil import GMIL
 from gmil.io.model_files.schema import Fitted, Kind, Number, Plain
 from gmil.model_selection.folds import complete_folds
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.validation import check_groups
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _NEGATIVE = (0, 1, 2, 4, 8)
 
 
 @register(method="gmil-cv")
+@parameters
 class GMILCV(BagClassifier):
     """GMIL with its hyperparameters chosen by cross-validation on the training bags.
 
@@ -54,11 +56,6 @@ class GMILCV(BagClassifier):
         Repetitions of the inner folds, with other partitions and seeds.
     sample_size : int or None, default=10_000
         As in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training, ``score_instances`` and ``explain`` are
-        about; decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the engine; None is every core of this process.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels.
     random_state : int, RandomState instance or None, default=None
@@ -73,10 +70,6 @@ class GMILCV(BagClassifier):
         The accuracy of the best setting over the inner folds; chosen as the largest, so it flatters.
     cv_results_ : dict
         ``params``, a list of dicts, and ``accuracy``, an array, for every setting.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -94,6 +87,15 @@ class GMILCV(BagClassifier):
     ['counting', 'epsilon', 'n_clusters']
     """
 
+    param_grid: Any = parameter(default="auto", rules=[dict, list, {"auto"}], kw_only=False)
+    cv: int = parameter(default=5, rules=[Interval(Integral, 2, None, closed="left")])
+    repeats: int = parameter(default=1, rules=[AT_LEAST_ONE])
+    sample_size: int | None = parameter(default=10_000, rules=GMIL._parameter_constraints["sample_size"])
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _reads_blocks = True
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("decision_function", "predict_proba", "score_instances", n_features="d", n_classes="C"),
@@ -101,34 +103,6 @@ class GMILCV(BagClassifier):
         "best_score_": Number(),
         "cv_results_": Plain(dict),
     }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "param_grid": [dict, list, StrOptions({"auto"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "repeats": [Interval(Integral, 1, None, closed="left")],
-        "sample_size": GMIL._parameter_constraints["sample_size"],
-    }
-
-    def __init__(
-        self,
-        param_grid: Any = "auto",
-        *,
-        cv: int = 5,
-        repeats: int = 1,
-        sample_size: int | None = 10_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.param_grid = param_grid
-        self.cv = cv
-        self.repeats = repeats
-        self.sample_size = sample_size
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     fit = grouped_fit
 

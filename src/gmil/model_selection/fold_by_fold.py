@@ -128,7 +128,7 @@ def _run_fold(
     start = time.perf_counter()
     fit_with_groups(model, training, work.y[~test], training_groups)
     fitted = time.perf_counter()
-    predictions, decisions = _judge(model, held_out, classes)
+    predictions, decisions = _decide(model, held_out, classes)
     end = time.perf_counter()
     seconds, positive = (fitted - start, end - fitted), positive_class(model)
     scores = None if work.instance_labels is None else _score_instances(model, held_out, classes, predictions.ndim == 2)
@@ -142,10 +142,10 @@ def positive_class(model: Any) -> Any:
     return model.classes_[1] if label is None else label
 
 
-def _judge(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+def _decide(model: Any, bags: Bags | LazyBags, classes: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
     """Return labels, and decisions with one column per class of all bags; a class that training lacked is NaN."""
     if isinstance(model, BagClassifier) and type(model).predict is BagClassifier.predict:
-        decisions = model.decision_function(bags)  # labels follow from it: bags are looked at once
+        decisions = model.decision_function(bags)  # labels follow from it: bags are measured once
         return model._labels_of(decisions), _of_classes(decisions, model, len(bags), classes)
     predictions = model.predict(bags)
     is_one_problem = len(classes) == 2 and predictions.ndim == 1  # and not two labels, of which a bag may have both

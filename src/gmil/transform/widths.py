@@ -36,13 +36,24 @@ def median_gamma(
     sample = dense_rows(X, rows)
     pairs = np.triu_indices(len(rows), k=1)
     squares = _sq_distances_of(sample, pairs, backend)
-    differ = squares > 0
+    if weights is None or (weights == weights[0]).all():
+        return 1 / median_distance(squares)
+    counts = weights[rows][pairs[0]] * weights[rows][pairs[1]]
+    return 1 / median_distance(squares, counts)
+
+
+def median_distance(distances: Floats, counts: Floats | None = None) -> float:
+    """Return the median of the distances, or of their squares, that are above zero; one where none is.
+
+    ``counts``, of the same shape, say how often each counts; None: once.
+
+    >>> median_distance(np.array([0.0, 1.0, 3.0]))
+    2.0
+    """
+    differ = distances > 0
     if not differ.any():
         return 1.0
-    if weights is None or (weights == weights[0]).all():
-        return 1 / float(np.median(squares[differ]))
-    counts = weights[rows][pairs[0]] * weights[rows][pairs[1]]
-    return 1 / weighted_median(squares[differ], counts[differ])
+    return float(np.median(distances[differ])) if counts is None else weighted_median(distances[differ], counts[differ])
 
 
 def _sq_distances_of(sample: Floats, pairs: tuple[Integers, Integers], backend: Backend) -> Floats:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from joblib import Parallel, delayed
 
@@ -15,6 +17,22 @@ from gmil.safety.processes import bound
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+Returned = TypeVar("Returned")
+
+
+def takes_n_jobs(function: Callable[..., Returned]) -> Callable[..., Returned]:
+    """Let a function that has ``n_processes`` take it as ``n_jobs``, its name in the first version, with a warning."""
+
+    @functools.wraps(function)
+    def renamed(*args: Any, **options: Any) -> Returned:
+        if "n_jobs" in options:
+            msg = f"n_jobs of {function.__name__} is called n_processes now, for it counts processes. Use n_processes."
+            warnings.warn(msg, FutureWarning, stacklevel=2)
+            options["n_processes"] = options.pop("n_jobs")
+        return function(*args, **options)
+
+    return renamed
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -22,7 +40,7 @@ class Batch:
 
     Attributes
     ----------
-    n_jobs : int, optional
+    n_processes : int, optional
         Processes over videos; None is one, -1 is every core.
     progress : callable, optional
         Called with what is being done, the number of videos done and of all videos.
@@ -30,7 +48,7 @@ class Batch:
         Why a video failed, by its name.
     """
 
-    n_jobs: int | None = None
+    n_processes: int | None = None
     progress: Callable[[str, int, int], None] | None = None
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -48,7 +66,7 @@ class Batch:
         """
         results: dict[str, Any] = {}
         tasks = (delayed(bound(_attempt))(function, path) for path in videos.values())
-        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks)
+        found = Parallel(n_jobs=self.n_processes, return_as="generator")(tasks)
         for done, (name, (value, reason)) in enumerate(zip(videos, found, strict=True), start=1):
             if reason is None:
                 results[name] = value

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from gmil.errors import VideoError, listed
-from gmil.model_selection.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers, with_seed
 from gmil.model_selection.result import CVResult
-from gmil.video.batches import Batch
+from gmil.video.batches import Batch, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.events import STRETCH, EventDetectors
 from gmil.video.features import read_video
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 VOCABULARIES = ("folds", "shared")
 NO_VOCABULARY = "none"
-"""What is said about features that are no words."""
+"""Where the vocabulary comes from for features that are no words."""
 _ENOUGH = 0.5  # of the time that either the detector or the truth names must be named by both
 
 
@@ -153,9 +152,9 @@ def cross_validate_events(
     estimator : classifier of bags, optional
         `WeightedGMIL` by default.
     vocabulary : str
-        What to say about the vocabulary.
+        Where the vocabulary comes from, as `bags_for_folds` returns it.
     stretch : float
-        Seconds of video that are judged together on a time line.
+        Seconds of video that a time line scores together.
     balanced : bool
         As in `EventDetectors.fit`.
     topics : int or sequence of int, optional
@@ -175,7 +174,7 @@ def cross_validate_events(
     seconds = np.zeros((2, n_folds))
     for fold in range(n_folds):
         bags, test = bags_of_folds(fold), folds == fold
-        model = _seeded(estimator, estimator_seed(seed, 0, fold))
+        model = with_seed(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
         options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": counts}
         detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, **options)
@@ -191,27 +190,23 @@ def cross_validate_events(
     return EventCV(videos.events, results, lines if time_lines else [], vocabulary, counts)
 
 
-def _seeded(estimator: BaseEstimator, seed: int) -> Any:
-    model = clone(estimator)
-    return model.set_params(random_state=seed) if "random_state" in model.get_params() else model
-
-
 def _result(y: Integers, decisions: Any, folds: Integers, seconds: Any) -> CVResult:
     predictions = (decisions > 0).astype(np.int64)
     fit, predict = (part[None, None] for part in seconds)
     return CVResult(y, predictions[None, None], decisions[None, None], folds[None], fit, predict, positive_label=1)
 
 
+@takes_n_jobs
 def bags_for_folds(
     features: str | os.PathLike[str],
     videos: LabelledVideos,
     folds: Integers,
     *,
     vocabulary: str = "folds",
-    n_jobs: int | None = None,
+    n_processes: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[Callable[[int], Bags], str]:
-    """Return what gives the bags of a fold, and what to say about the vocabulary.
+    """Return a function that gives the bags of a fold, and where the vocabulary comes from.
 
     With ``vocabulary="folds"`` a vocabulary is learned from the training videos of every fold, and one more pass over
     every video counts the words of all of them.
@@ -223,7 +218,7 @@ def bags_for_folds(
     videos : LabelledVideos
     folds : array of shape (n_videos,)
     vocabulary : {"folds", "shared"}
-    n_jobs : int, optional
+    n_processes : int, optional
         Processes over videos.
     progress : callable, optional
         Called with what is being done, the number of videos done and of all videos.
@@ -236,7 +231,7 @@ def bags_for_folds(
         return lambda _: videos.bags, NO_VOCABULARY if shared is None else "shared by all folds"
     paths = _videos_of(features, videos)
     work = Work(cache_path(features), shared.settings)
-    batch = Batch(n_jobs, progress)
+    batch = Batch(n_processes, progress)
     drawn = _all(batch.each("Drawing descriptors", work.sample, paths), batch)
     samples = [work.read_sample(path, file) for path, file in zip(paths.values(), drawn, strict=True)]
     learned = [

@@ -32,7 +32,7 @@ class Frame(NamedTuple):
 
 
 class VideoInfo(NamedTuple):
-    """What the file says about its video."""
+    """The metadata of a video file."""
 
     width: int
     height: int
@@ -109,7 +109,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def import_av() -> Any:
-    """Return PyAV, or say how to install it."""
+    """Return PyAV; where it is missing, the error has the command that installs it."""
     try:
         import av
     except ImportError as error:
@@ -234,7 +234,7 @@ class _Shown:
             yield picture
 
     def check(self, info: VideoInfo) -> None:
-        """Refuse a video without frames, and one that ends long before its file says."""
+        """Refuse a video without frames, and one that ends long before the length in its metadata."""
         if self.n_frames == 0:
             msg = f"{self.path} has no frames: there is a video stream, but nothing in it. Leave it out."
             raise VideoError(msg)

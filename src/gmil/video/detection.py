@@ -12,7 +12,7 @@ import numpy as np
 
 from gmil.bags import Bags
 from gmil.errors import VideoError, listed
-from gmil.video.batches import Batch, named_videos
+from gmil.video.batches import Batch, named_videos, takes_n_jobs
 from gmil.video.cache import count_words
 from gmil.video.decoding import video_info
 from gmil.video.features import read_features, times_are_known
@@ -70,13 +70,14 @@ def _segment(segment: Segment) -> dict[str, float]:
     return {name: round(value, 4) for name, value in segment._asdict().items()}
 
 
+@takes_n_jobs
 def detect(
     detectors: EventDetectors,
     videos: Sequence[str | os.PathLike[str]],
     *,
     features: str | os.PathLike[str] | None = None,
     rate: float | None = None,
-    n_jobs: int | None = None,
+    n_processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[Detection], dict[str, str]]:
     """Detect events in videos.
@@ -89,7 +90,7 @@ def detect(
         Frame features of these videos, for detectors that were trained on features from elsewhere.
     rate : float, optional
         Rows of ``features`` per second where they hold no times.
-    n_jobs : int, optional
+    n_processes : int, optional
         Processes over videos; None is one, -1 is every core.
     progress : callable, optional
         Called with the number of videos done and of all videos.
@@ -107,7 +108,7 @@ def detect(
         msg = "These detectors were trained on features from elsewhere. Pass those of the videos with --features."
         raise VideoError(msg)
     else:
-        batch = Batch(n_jobs, None if progress is None else lambda _, *done: progress(*done))
+        batch = Batch(n_processes, None if progress is None else lambda _, *done: progress(*done))
         count = functools.partial(_frames, vocabulary=detectors.vocabulary)
         bags, failures = batch.each("Counting words", count, named), batch.failures
     found = []

@@ -50,7 +50,7 @@ class TimeLine:
     ----------
     event : str
     decision : float
-        Above zero where the detector says that the event happens.
+        Above zero where the event is detected.
     probability : float
         How sure, from 0 to 1.
     times : array of shape (n_frames,)

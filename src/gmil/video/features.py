@@ -13,7 +13,7 @@ from gmil.bags.parquet_files import read_parquet, read_schema
 from gmil.bags.roles import Named, roles_of
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError, GmilError
-from gmil.safety.guard import refuse_pipe
+from gmil.safety.guard import expect, refuse_pipe
 
 if TYPE_CHECKING:
     import os
@@ -42,9 +42,8 @@ def read_features(path: str | os.PathLike[str], *, rate: float | None = None) ->
     Bags
         ``instance_info`` has ``video``, ``frame`` and ``time`` (seconds; missing where nothing tells them).
     """
-    if rate is not None and not 0 < rate < np.inf:
-        msg = f"rate must be a number of rows per second above 0, got {rate}."
-        raise FormatError(msg)
+    in_range = rate is None or 0 < rate < np.inf
+    expect(in_range, f"rate must be a number of rows per second above 0, got {rate}.")
     path = Path(path)
     return _folder(path, rate) if path.is_dir() else _with_info(_one_file(path), rate)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Hog3DSettings:
-    """What a descriptor looks at, and where descriptors are taken.
+    """The size of a descriptor, and where descriptors are taken.
 
     Parameters
     ----------

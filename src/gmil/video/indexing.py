@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gmil.bags.parquet_files import open_parquet, parquet_writer
 from gmil.errors import FormatError, ModelFileError, VideoError
 from gmil.safety.atomic import replacing
-from gmil.video.batches import Batch, named_videos
+from gmil.video.batches import Batch, named_videos, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.settings import IndexSettings
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
@@ -58,13 +58,14 @@ def cache_path(features: str | os.PathLike[str]) -> Path:
     return path.with_name(f"{path.stem}.index")
 
 
+@takes_n_jobs
 def index_videos(
     videos: Sequence[str | os.PathLike[str]],
     output: str | os.PathLike[str],
     settings: IndexSettings | None = None,
     *,
     vocabulary: Vocabulary | None = None,
-    n_jobs: int | None = None,
+    n_processes: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> IndexResult:
     """Turn videos into a Parquet file with one row per frame.
@@ -82,7 +83,7 @@ def index_videos(
         Not together with ``vocabulary``, which brings its own.
     vocabulary : Vocabulary, optional
         Words to use again.
-    n_jobs : int, optional
+    n_processes : int, optional
         Processes over videos; None is one, -1 is every core.
     progress : callable, optional
         Called with what is being done, the number of videos done and of all videos.
@@ -95,7 +96,7 @@ def index_videos(
         msg = f"The frames are written to a .parquet file, got {str(output)!r}. Name one."
         raise VideoError(msg)
     named = named_videos(videos)
-    batch = Batch(n_jobs, progress)
+    batch = Batch(n_processes, progress)
     if vocabulary is None:
         vocabulary = _kept_vocabulary(output, settings or IndexSettings())
     settings = (settings or IndexSettings()) if vocabulary is None else vocabulary.settings

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.errors import FormatError, MissingFileError, VideoError, listed
+from gmil.errors import FormatError, VideoError, listed
 from gmil.io.formats.delimited import delimiter_in
-from gmil.safety.guard import not_utf8, refuse_pipe
+from gmil.safety.guard import expect, opening, parsing
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +26,7 @@ _EVENT_NAMES = ("event", "events", "label")
 
 @dataclass(frozen=True)
 class EventLabels:
-    """The events of every video that was looked at.
+    """The events of every labelled video.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class EventLabels:
     of_video : dict of set
         The events of a video, none for one in which nothing happens.
     spans : dict of list
-        When an event happens, in seconds, by video and event; for those that the file tells. They serve to judge
-        detectors, and never to train them.
+        When an event happens, in seconds, by video and event; where the file has it. They serve to
+        evaluate detectors, and never to train them.
     """
 
     events: list[str]
@@ -50,9 +50,9 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
     Parameters
     ----------
     path : path
-        Either a row per video and event (columns ``video`` and ``event``; an empty event says that nothing happens;
-        several are parted by semicolons; ``start`` and ``end`` may say when, in seconds), or a row per video (column
-        ``video`` and a column per event of 0 and 1).
+        Either a row per video and event (columns ``video`` and ``event``; an empty event means that nothing happens;
+        several are parted by semicolons; ``start`` and ``end`` may hold the time, in seconds), or a row per video
+        (column ``video`` and a column per event of 0 and 1).
     """
     rows = _rows(Path(path))
     columns = list(rows[0])
@@ -65,45 +65,28 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
     labels = EventLabels(sorted(others) if event is None else [])
     for number, row in enumerate(rows, start=2):
         name = row[video].strip()
-        if not name:
-            msg = f"Line {number} of {path} names no video. Fill it in."
-            raise FormatError(msg)
+        expect(name, f"Line {number} of {path} names no video. Fill it in.")
         found = _listed_events(row[event]) if event is not None else _marked_events(row, others, number, path)
         labels.of_video.setdefault(name, set()).update(found)
         if event is not None and row.get("start", "").strip() and row.get("end", "").strip():
-            span = _seconds(row["start"], number, path), _seconds(row["end"], number, path)
-            if span[0] > span[1]:
-                msg = f"Line {number} of {path}: the event starts at {span[0]:g} and ends at {span[1]:g}. Correct it."
-                raise FormatError(msg)
+            start, end = _seconds(row["start"], number, path), _seconds(row["end"], number, path)
+            times = f"the event starts at {start:g} and ends at {end:g}"
+            expect(not start > end, f"Line {number} of {path}: {times}. Correct it.")
             for one in found:
-                labels.spans.setdefault((name, one), []).append(span)
+                labels.spans.setdefault((name, one), []).append((start, end))
     if event is not None:
         labels.events.extend(sorted(set().union(*labels.of_video.values())))
-    if not labels.events:
-        msg = f"{path} names no event. At least one video needs one."
-        raise FormatError(msg)
+    expect(labels.events, f"{path} names no event. At least one video needs one.")
     return labels
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    refuse_pipe(path)
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            delimiter = delimiter_in(file.readline())
-            file.seek(0)
-            table = csv.DictReader(file, delimiter=delimiter)
-            rows = [{key: value or "" for key, value in row.items() if key} for row in table]
-    except FileNotFoundError as error:
-        msg = f"{path} does not exist. Check the name of the labels."
-        raise MissingFileError(msg) from error
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
-    except csv.Error as error:
-        msg = f"{path} cannot be read as CSV: {error}. Save it as text with commas."
-        raise FormatError(msg) from error
-    if not rows:
-        msg = f"{path} has no rows. Give every video one at least."
-        raise FormatError(msg)
+    with parsing(path, "CSV"), opening(path), path.open(newline="", encoding="utf-8-sig") as file:
+        delimiter = delimiter_in(file.readline())
+        file.seek(0)
+        table = csv.DictReader(file, delimiter=delimiter)
+        rows = [{key: value or "" for key, value in row.items() if key} for row in table]
+    expect(rows, f"{path} has no rows. Give every video one at least.")
     return rows
 
 

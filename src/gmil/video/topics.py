@@ -1,6 +1,6 @@
-"""Topics: what the many words of a frame say together, in a few numbers.
+"""Topics: a few numbers for the many words of a frame.
 
-A motion shows in dozens of words, each of them rare and none of them sure, and detectors that look at one word at a
+A motion shows in dozens of words, each of them rare and none of them sure, and detectors that use one word at a
 time hardly see it. Topics are directions in the space of words, found without labels: histograms are rooted, rare words
 count more (inverse document frequency), the directions of most variance are kept, as in latent semantic analysis, and
 turned until they are as independent as can be (independent component analysis). What happens now and then becomes one

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.linear_model import LogisticRegression
 
 from gmil.base import grouped_fit, register
-from gmil.compat import HasMethods, StrOptions
+from gmil.compat import HasMethods
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import parameter, parameters
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @register(method="single-instance")
+@parameters
 class SingleInstance(ScaledClassifier):
     """Single-instance baseline: instances inherit the label of their bag; a bag takes their largest or mean score.
 
@@ -34,13 +36,6 @@ class SingleInstance(ScaledClassifier):
     aggregate : {"max", "mean"}, default="max"
         How the scores of its instances become that of a bag. "max" is the standard assumption, that one positive
         instance makes a bag positive; it favours large bags.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the reductions over bags.
 
@@ -49,10 +44,6 @@ class SingleInstance(ScaledClassifier):
     estimator_ : classifier
         The fitted classifier of instances; its classes are numbers, positions in ``classes_`` (of two classes the
         positive one is 1).
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -67,33 +58,19 @@ class SingleInstance(ScaledClassifier):
     True
     """
 
+    estimator: BaseEstimator | None = parameter(
+        default=None, rules=[HasMethods(["fit", "predict"]), None], kw_only=False
+    )
+    aggregate: str = parameter(default="max", rules=[{"max", "mean"}])
+    scale: str | None = "standard"
+    n_jobs: int | None = None
+    backend: str = "auto"
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_features="d", n_classes="C"),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "aggregate": [StrOptions({"max", "mean"})],
-    }
-
     _kept_parameters = ("aggregate",)
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        aggregate: str = "max",
-        scale: str | None = "standard",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.aggregate = aggregate
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     _takes_estimators = True
     fit = grouped_fit

@@ -13,6 +13,7 @@ from gmil.compat import HasMethods
 from gmil.io.model_files.schema import Fitted, Kind
 from gmil.methods.embeddings.embedded import OfTransformer, VectorClassifier
 from gmil.methods.shared.multiclass import class_decisions, fit_decider
+from gmil.parameters import parameter, parameters
 from gmil.sampling import make_generator
 from gmil.transform.vectors import BagSummaries
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 @register(method="bag-statistics")
+@parameters
 class BagStatistics(VectorClassifier):
     """Any classifier on a bag embedding of simple statistics: minimum, mean, maximum, deviation of every feature.
 
@@ -41,11 +43,6 @@ class BagStatistics(VectorClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the instances, fitted on the training instances. With the default estimator only those with
         "l2" make a difference, because it scales the statistics.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the statistics.
 
@@ -56,10 +53,6 @@ class BagStatistics(VectorClassifier):
     estimator_ : classifier
         The fitted classifier of statistics; its classes are numbers, positions in ``classes_`` (of two classes the
         positive one is 1).
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -76,34 +69,16 @@ class BagStatistics(VectorClassifier):
     True
     """
 
+    statistics: Sequence[str] = parameter(default=("min", "mean", "max", "sd"), kw_only=False)
+    estimator: BaseEstimator | None = parameter(default=None, rules=[HasMethods(["fit", "predict"]), None])
+    scale: str | None = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimator_": Fitted("predict", n_classes="C"),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BagSummaries._parameter_constraints,
-        "estimator": [HasMethods(["fit", "predict"]), None],
-    }
-
     _transformer = BagSummaries
     statistics_ = OfTransformer()
-
-    def __init__(
-        self,
-        statistics: Sequence[str] = ("min", "mean", "max", "sd"),
-        *,
-        estimator: BaseEstimator | None = None,
-        scale: str | None = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.statistics = statistics
-        self.estimator = estimator
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     _takes_estimators = True
     fit = grouped_fit

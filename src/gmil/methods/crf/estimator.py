@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import grouped_fit, register
-from gmil.compat import HasMethods, Interval, StrOptions
+from gmil.compat import HasMethods
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Count, Fitted, Items, Kind, Number, Rows
@@ -19,19 +18,20 @@ from gmil.methods.crf.states import (
     Dissimilarity,
     best_candidates,
     make_states,
-    median_distance,
+    of_different_bags,
     pairwise_distances,
     spread_of,
 )
 from gmil.methods.crf.training import Solution, train_crf
 from gmil.methods.ensemble.members import own_positive_class, with_positive_class
 from gmil.methods.ensemble.out_of_fold import out_of_fold_scores
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import Tuning
 from gmil.methods.svm.estimators import WitnessSVM
 from gmil.model_selection.folds import fit_with_groups, with_seed
+from gmil.parameters import AT_LEAST_ONE, NO_FEWER_THAN_ZERO, parameter, parameters
+from gmil.transform.widths import median_distance
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 
 @register(method="mi-crf")
+@parameters
 class MICRF(ScaledClassifier):
     """MI-CRF: a conditional random field over all bags, which choose their witnesses jointly (Deselaers & Ferrari).
 
@@ -76,8 +77,6 @@ class MICRF(ScaledClassifier):
     pos_label : label or None, default=None
         The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
         decisions are about ``classes_[1]`` in any case. A scorer that has no own ``pos_label`` gets it.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds, of the restarts and of the scorer.
 
@@ -103,10 +102,6 @@ class MICRF(ScaledClassifier):
         Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
     n_iter_ : int
         How often weights were learned.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -140,6 +135,17 @@ class MICRF(ScaledClassifier):
     True
     """
 
+    estimator: Any = parameter(default=None, rules=[HasMethods(["fit", "score_instances"]), list, None], kw_only=False)
+    C: float = 1000.0
+    dissimilarity: str | None = parameter(default="both", rules=[{kind for kind in KINDS if kind is not None}, None])
+    transductive: bool = parameter(default=False, rules=["boolean"])
+    max_states: int = parameter(default=20, rules=[AT_LEAST_ONE])
+    n_restarts: int = parameter(default=2, rules=[NO_FEWER_THAN_ZERO])
+    max_iter: int = 20
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "scorers_": Items(Fitted("score_instances", n_features="d"), "m", least=1),
         "score_weights_": Array("m"),
@@ -155,44 +161,7 @@ class MICRF(ScaledClassifier):
         "n_iter_": Count(),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "score_instances"]), list, None],
-        "dissimilarity": [StrOptions({kind for kind in KINDS if kind is not None}), None],
-        "transductive": ["boolean"],
-        "max_states": [AT_LEAST_ONE],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
-    }
-
     _kept_parameters = ("dissimilarity", "max_states", "transductive")
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        C: float = 1000.0,
-        dissimilarity: str | None = "both",
-        transductive: bool = False,
-        max_states: int = 20,
-        n_restarts: int = 2,
-        max_iter: int = 20,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.C = C
-        self.dissimilarity = dissimilarity
-        self.transductive = transductive
-        self.max_states = max_states
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     _two_classes = True
     _takes_estimators = True
@@ -218,7 +187,7 @@ class MICRF(ScaledClassifier):
         scores = scores / spreads[:, None]
         candidates = best_candidates(scores.sum(axis=0), offsets, self.max_states)
         apart = pairwise_distances(instances[candidates.rows], training.backend)
-        self.width_ = median_distance(apart, candidates.offsets)
+        self.width_ = median_distance(apart[of_different_bags(candidates.offsets)])
         self.positive_share_, self.n_training_bags_ = float(positive.mean()), len(positive)
         states = make_states(
             scores[:, candidates.rows],

@@ -9,7 +9,8 @@ import numpy as np
 from gmil.engine.distances import distances
 from gmil.engine.reference import dense_rows
 from gmil.errors import BagValidationError
-from gmil.methods.svm.kernels import as_double, column_blocks
+from gmil.methods.shared.columns import as_double
+from gmil.methods.svm.kernels import column_blocks
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -113,12 +114,6 @@ def pairwise_distances(X: Instances, backend: Backend) -> Floats:
     return found
 
 
-def median_distance(apart: Floats, offsets: Integers) -> float:
-    """Return the median distance between instances of different bags, one where all are alike."""
-    values = apart[_of_different_bags(offsets) & (apart > 0)]
-    return float(np.median(values)) if len(values) else 1.0
-
-
 def spread_of(scores: Floats) -> Floats:
     """Return the standard deviation of every row, one where it is nothing but rounding."""
     spreads = scores.std(axis=1)
@@ -147,13 +142,14 @@ def make_states(
     states = States(np.zeros((len(scores), n_states)), pairs, offsets + np.arange(n_bags + 1))
     rows = np.flatnonzero(states.is_instance)
     states.scores[:, rows] = scores
-    coupled = _of_different_bags(offsets) * per_pair
+    coupled = of_different_bags(offsets) * per_pair
     for kind, values in zip(states.pairs, dissimilarity.of(apart), strict=True):
         kind[np.ix_(rows, rows)] = values * coupled
     return states
 
 
-def _of_different_bags(offsets: Integers) -> Booleans:
+def of_different_bags(offsets: Integers) -> Booleans:
+    """Tell which pairs of instances are of different bags, (n_instances, n_instances)."""
     bag_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     different: Booleans = bag_of[:, None] != bag_of
     return different

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
 from gmil.methods.shared.columns import dense_columns, varying_columns
-from gmil.methods.shared.constraints import INSIDE_UNIT, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import INSIDE_UNIT, NOT_NEGATIVE, parameter, parameters
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -40,6 +39,7 @@ def automatic_margin(deviations: Floats) -> float:
 
 
 @register(method="apr")
+@parameters
 class APR(ScaledClassifier):
     """Axis-parallel rectangle by iterated discrimination (Dietterich, Lathrop & Lozano-Perez 1997).
 
@@ -64,9 +64,6 @@ class APR(ScaledClassifier):
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default=None
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`. None, as published, suits
         features of one unit: the size of a box is the sum of its widths.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
 
     Attributes
     ----------
@@ -80,10 +77,6 @@ class APR(ScaledClassifier):
         The margin used.
     n_iter_ : int
         How often a box was grown.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -113,6 +106,12 @@ class APR(ScaledClassifier):
     True
     """
 
+    margin: float | str = parameter(default="auto", rules=[NOT_NEGATIVE, {"auto"}])
+    tau: float = parameter(default=0.999, rules=[INSIDE_UNIT])
+    epsilon: float = parameter(default=0.01, rules=[INSIDE_UNIT])
+    max_iter: int = 20
+    scale: str | None = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "features_": Array("k", dtype="i", at_least=0, below="d"),
         "deviations_": Array("k", above=0),
@@ -121,29 +120,6 @@ class APR(ScaledClassifier):
         "margin_": Number(at_least=0),
         "n_iter_": Count(),
     }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "margin": [NOT_NEGATIVE, StrOptions({"auto"})],
-        "tau": [INSIDE_UNIT],
-        "epsilon": [INSIDE_UNIT],
-    }
-
-    def __init__(
-        self,
-        *,
-        margin: float | str = "auto",
-        tau: float = 0.999,
-        epsilon: float = 0.01,
-        max_iter: int = 20,
-        scale: str | None = None,
-        pos_label: Any = None,
-    ) -> None:
-        self.margin = margin
-        self.tau = tau
-        self.epsilon = epsilon
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
 
     _two_classes = True
 

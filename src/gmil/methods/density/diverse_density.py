@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,6 @@ from joblib import Parallel, delayed
 from scipy.special import logsumexp
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import reference
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
@@ -23,8 +23,8 @@ from gmil.methods.density.noisy_or import (
     maximise_likelihood,
 )
 from gmil.methods.shared.columns import dense_columns, varying_columns
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT, parameter, parameters
 
 if TYPE_CHECKING:
     from gmil.base import Training
@@ -56,6 +56,7 @@ def bag_distances(exponents: Floats, offsets: Integers, combine: str) -> Floats:
     return reference.bag_min(exponents, offsets) if combine == "max" else bag_nll(exponents, offsets)[0]
 
 
+@parameters
 class DensityClassifier(ScaledClassifier):
     """What `DiverseDensity` and `EMDD` share: starts, choice of the best concept, threshold, decisions."""
 
@@ -68,24 +69,19 @@ class DensityClassifier(ScaledClassifier):
         "n_iter_": Count(),
     }
 
-    n_start_bags: int | None
-    n_starts_per_bag: int | None
-    initial_scale: float | str
-    threshold: float | str
-    combine: str
-    n_jobs: int | None
-    random_state: Any
-    combine_: str
+    n_start_bags: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
+    n_starts_per_bag: int | None = parameter(default=5, rules=[AT_LEAST_ONE, None])
+    initial_scale: float | str = parameter(default="auto", rules=[ABOVE_ZERO, {"auto"}])
+    threshold: float | str = parameter(default="best", rules=[INSIDE_UNIT, {"best"}])
+    combine: str = parameter(default="max", rules=[{"max", "noisy-or"}])
+    max_iter: int = 25
+    scale: str | None = "standard"
+    n_jobs: int | None = None
+    random_state: Any = None
+
+    combine_: str = field(init=False)
     _two_classes = True
     _kept_parameters = ("combine",)
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_start_bags": [AT_LEAST_ONE, None],
-        "n_starts_per_bag": [AT_LEAST_ONE, None],
-        "initial_scale": [ABOVE_ZERO, StrOptions({"auto"})],
-        "threshold": [INSIDE_UNIT, StrOptions({"best"})],
-        "combine": [StrOptions({"max", "noisy-or"})],
-    }
 
     def _learn(self, training: Training) -> None:
         """Search the concept from many starts, and a threshold."""
@@ -159,6 +155,7 @@ class DensityClassifier(ScaledClassifier):
 
 
 @register(method="dd")
+@parameters
 class DiverseDensity(DensityClassifier):
     """Diverse density: the concept point that explains all bags best (Maron & Lozano-Perez 1998).
 
@@ -183,11 +180,6 @@ class DiverseDensity(DensityClassifier):
     max_iter : int, default=25
         Iterations of L-BFGS at most, from every start. Few on purpose: there are two parameters for every feature,
         and the likelihood of the training bags goes on growing when new bags have long stopped to gain.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -207,10 +199,6 @@ class DiverseDensity(DensityClassifier):
         Minus the log of the probability above which a bag is positive.
     n_iter_ : int
         Iterations of L-BFGS that led to the concept, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -231,31 +219,6 @@ class DiverseDensity(DensityClassifier):
     >>> model.score(bags[80:], y[80:]) > 0.9
     True
     """
-
-    def __init__(
-        self,
-        *,
-        n_start_bags: int | None = 5,
-        n_starts_per_bag: int | None = 5,
-        initial_scale: float | str = "auto",
-        threshold: float | str = "best",
-        combine: str = "max",
-        max_iter: int = 25,
-        scale: str | None = "standard",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_start_bags = n_start_bags
-        self.n_starts_per_bag = n_starts_per_bag
-        self.initial_scale = initial_scale
-        self.threshold = threshold
-        self.combine = combine
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:
         return maximise_likelihood(start, data, self.max_iter)

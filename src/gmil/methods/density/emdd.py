@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.methods.density.diverse_density import DensityClassifier
 from gmil.methods.density.noisy_or import Concept, LabelledInstances, alternate
-from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 
 
 @register(method="emdd")
+@parameters
 class EMDD(DensityClassifier):
     """EM-DD: diverse density by expectation-maximisation (Zhang & Goldman 2001).
 
@@ -31,24 +29,19 @@ class EMDD(DensityClassifier):
         How many instances of each, drawn at random. None: all.
     initial_scale : float or "auto", default="auto"
         The scale of every feature at the start, as in `gmil.DiverseDensity`.
+    threshold : float or "best", default="best"
+        The probability above which a bag is positive; "best" is the one with the fewest errors on the training bags.
+    combine : {"max", "noisy-or"}, default="max"
+        The probability of a bag: that of its best instance, or that not all of its instances are negative.
+    max_iter : int, default=25
+        Iterations of L-BFGS at most, in every round.
     n_concepts : int, default=5
         How many concepts are kept. With 1 there is a single point, as published, and more chance in which it is.
     select : {"errors", "likelihood"}, default="errors"
         Which concepts are the best: those with the fewest errors on the training bags, each at its own threshold (of
         equals, those with the greatest likelihood), or those with the greatest likelihood of the training bags.
-    threshold : float or "best", default="best"
-        The probability above which a bag is positive; "best" is the one with the fewest errors on the training bags.
-    combine : {"max", "noisy-or"}, default="max"
-        The probability of a bag: that of its best instance, or that not all of its instances are negative.
     max_rounds : int, default=10
         How often instances are chosen at most, from every start.
-    max_iter : int, default=25
-        Iterations of L-BFGS at most, in every round.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
     n_jobs : int or None, default=None
         Starts that are worked on at the same time, in threads; None is one. Results do not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -68,10 +61,6 @@ class EMDD(DensityClassifier):
         Minus the log of the probability above which a bag is positive.
     n_iter_ : int
         Iterations of L-BFGS that led to a concept, in all rounds: the most, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -93,42 +82,9 @@ class EMDD(DensityClassifier):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_concepts": [AT_LEAST_ONE],
-        "select": [StrOptions({"errors", "likelihood"})],
-        "max_rounds": [AT_LEAST_ONE],
-    }
-
-    def __init__(
-        self,
-        *,
-        n_start_bags: int | None = 5,
-        n_starts_per_bag: int | None = 5,
-        initial_scale: float | str = "auto",
-        n_concepts: int = 5,
-        select: str = "errors",
-        threshold: float | str = "best",
-        combine: str = "max",
-        max_rounds: int = 10,
-        max_iter: int = 25,
-        scale: str | None = "standard",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_start_bags = n_start_bags
-        self.n_starts_per_bag = n_starts_per_bag
-        self.initial_scale = initial_scale
-        self.n_concepts = n_concepts
-        self.select = select
-        self.threshold = threshold
-        self.combine = combine
-        self.max_rounds = max_rounds
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_concepts: int = parameter(default=5, rules=[AT_LEAST_ONE])
+    select: str = parameter(default="errors", rules=[{"errors", "likelihood"}])
+    max_rounds: int = parameter(default=10, rules=[AT_LEAST_ONE])
 
     def _search(self, start: Concept, data: LabelledInstances) -> Concept:
         return alternate(start, data, self.max_iter, self.max_rounds)

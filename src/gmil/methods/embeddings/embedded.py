@@ -13,6 +13,7 @@ from gmil.engine import resolve
 from gmil.io.model_files.fitted import check_model
 from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
+from gmil.parameters import parameters
 from gmil.transform.space import SpaceMixin, fitted_space
 
 if TYPE_CHECKING:
@@ -44,10 +45,14 @@ class OfTransformer:
             vars(model)[self.name] = value
 
 
+@parameters
 class VectorClassifier(SpaceMixin, BagClassifier):
     """A classifier of two or more classes on the vectors of a transformer, which shares its parameters."""
 
-    transformer_: BagVectorizer
+    scale: str | None = "minmax"
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
 
     _transformer: ClassVar[type[BagVectorizer]]
 
@@ -58,6 +63,8 @@ class VectorClassifier(SpaceMixin, BagClassifier):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "_transformer" in vars(cls):
+            cls._parameter_constraints |= cls._transformer._parameter_constraints
         moved = {name: OrMissing(Plain(object)) for name, kind in vars(cls).items() if isinstance(kind, OfTransformer)}
         cls._fitted_attributes = {**moved, **vars(cls).get("_fitted_attributes", {})}
 

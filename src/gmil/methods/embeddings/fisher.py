@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import FisherVector
 
 
 @register(method="mi-fv")
+@parameters
 class FisherVectorClassifier(EmbeddedClassifier):
     """miFV: a linear SVM on Fisher vectors, a bag embedding by a Gaussian mixture (Wei, Wu & Zhou).
 
@@ -26,22 +28,14 @@ class FisherVectorClassifier(EmbeddedClassifier):
         the variance (of large sparse data 100 components). None: no PCA, and sparse instances become dense.
     C : float, default=1.0
         The price of a training error.
-    tune : bool, default=False
-        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
-        bag, nothing is chosen.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
-        Scaling of the features, fitted on the training instances.
     max_iter : int, default=300
         Iterations of expectation maximisation at most.
     sample_size : int or None, default=10_000
         With more training instances than this, the mixture is learnt on a sample without replacement. None: always
         on all.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
+    tune : bool, default=False
+        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
+        bag, nothing is chosen.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of k-means, from which the mixture starts, and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -59,10 +53,6 @@ class FisherVectorClassifier(EmbeddedClassifier):
     intercept_ : array of shape (1,) or (n_classes,)
     C_ : float
         The price in use.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of expectation maximisation.
 
@@ -84,39 +74,17 @@ class FisherVectorClassifier(EmbeddedClassifier):
     True
     """
 
+    n_gaussians: int = parameter(default=1, kw_only=False)
+    n_components: float | str | None = "auto"
+    C: float = 1.0
+    tune: bool = False
+    scale: str | None = "standard"
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    random_state: Any = None
+
     _transformer = FisherVector
     weights_ = OfTransformer()
     means_ = OfTransformer()
     variances_ = OfTransformer()
     n_iter_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **FisherVector._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        n_gaussians: int = 1,
-        *,
-        n_components: float | str | None = "auto",
-        C: float = 1.0,
-        tune: bool = False,
-        scale: str | None = "standard",
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_gaussians = n_gaussians
-        self.n_components = n_components
-        self.C = C
-        self.tune = tune
-        self.scale = scale
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state

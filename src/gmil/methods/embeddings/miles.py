@@ -12,6 +12,7 @@ from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import InstanceSimilarities
 from gmil.transform.vectors.similarities import nearest_squares
 
@@ -27,6 +28,7 @@ _GAMMA_FACTORS = (1 / 3, 1.0, 3.0)
 
 
 @register(method="miles")
+@parameters
 class MILES(EmbeddedClassifier):
     """MILES: bag embedding by similarity to training instances, and a 1-norm SVM (Chen, Bi & Wang).
 
@@ -40,22 +42,14 @@ class MILES(EmbeddedClassifier):
         training instances.
     C : float, default=1.0
         The price of a training error; a low one keeps fewer instances.
-    tune : bool, default=False
-        Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/3, 1 or 3, C times
-        1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
     max_prototypes : int or None, default=10_000
         With more training instances than this, similarities are to a sample of them, drawn without replacement.
         None: always to all.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
     max_iter : int, default=100_000
         Iterations of the linear classifier at most.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
+    tune : bool, default=False
+        Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/3, 1 or 3, C times
+        1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -74,10 +68,6 @@ class MILES(EmbeddedClassifier):
         The width in use.
     C_ : float
         The price in use.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of the linear classifier.
 
@@ -100,6 +90,13 @@ class MILES(EmbeddedClassifier):
     True
     """
 
+    gamma: float | str = parameter(default="median", kw_only=False)
+    C: float = parameter(default=1.0, kw_only=False)
+    tune: bool = False
+    max_prototypes: int | None = 10_000
+    max_iter: int = 100_000
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "n_iter_": Count(),
     }
@@ -107,35 +104,6 @@ class MILES(EmbeddedClassifier):
     _transformer = InstanceSimilarities
     prototypes_ = OfTransformer()
     gamma_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **InstanceSimilarities._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        gamma: float | str = "median",
-        C: float = 1.0,
-        *,
-        tune: bool = False,
-        max_prototypes: int | None = 10_000,
-        scale: str | None = "minmax",
-        max_iter: int = 100_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.C = C
-        self.tune = tune
-        self.max_prototypes = max_prototypes
-        self.scale = scale
-        self.max_iter = max_iter
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     def _learn(self, training: Training) -> None:
         bags, backend = training.bags, training.backend

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import VLAD
 
 
 @register(method="mi-vlad")
+@parameters
 class VLADClassifier(EmbeddedClassifier):
     """miVLAD: a linear SVM on VLAD, a bag embedding by residuals to a codebook (Wei, Wu & Zhou).
 
@@ -25,11 +27,6 @@ class VLADClassifier(EmbeddedClassifier):
         whose instances lie close to different centres look alike.
     C : float, default=1.0
         The price of a training error.
-    tune : bool, default=False
-        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
-        bag, nothing is chosen.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
     n_init : int, default=1
         Restarts of k-means; the clustering with the least inertia is kept.
     max_iter : int, default=300
@@ -37,12 +34,9 @@ class VLADClassifier(EmbeddedClassifier):
     sample_size : int or None, default=10_000
         With more training instances than this, the clusters are learnt on a sample without replacement. None:
         always on all.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
+    tune : bool, default=False
+        Choose C by 5-fold cross-validation inside the training bags: times 1/10, 1 or 10. Where a class has a single
+        bag, nothing is chosen.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of k-means and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -59,10 +53,6 @@ class VLADClassifier(EmbeddedClassifier):
     intercept_ : array of shape (1,) or (n_classes,)
     C_ : float
         The price in use.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
     n_iter_ : int
         Iterations of Lloyd's algorithm.
 
@@ -84,40 +74,16 @@ class VLADClassifier(EmbeddedClassifier):
     True
     """
 
+    n_clusters: int = parameter(default=2, kw_only=False)
+    occupancy: bool = True
+    C: float = 1.0
+    tune: bool = False
+    n_init: int = 1
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    random_state: Any = None
+
     _transformer = VLAD
     cluster_centers_ = OfTransformer()
     n_iter_ = OfTransformer()
     occupancy_ = OfTransformer()
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VLAD._parameter_constraints,
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        occupancy: bool = True,
-        C: float = 1.0,
-        tune: bool = False,
-        scale: str | None = "minmax",
-        n_init: int = 1,
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.occupancy = occupancy
-        self.C = C
-        self.tune = tune
-        self.scale = scale
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state

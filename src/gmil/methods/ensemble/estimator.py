@@ -15,8 +15,8 @@ from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Fitted, Items, Kind
 from gmil.methods.ensemble.members import with_positive_class
 from gmil.methods.neighbours.citation import CitationKNN
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.model_selection.folds import fit_with_groups, last_step, takes_groups, with_seed
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.safety.processes import bound
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def _fit_member(base: BaseEstimator, bags: Bags, labels: Any, groups: Any, seed:
 
 
 @register(method="ensemble")
+@parameters
 class MILEnsemble(BagClassifier):
     """Bagging of multiple instance learners: majority vote over bootstrap samples of the bags (Zhou & Zhang 2003).
 
@@ -69,10 +70,6 @@ class MILEnsemble(BagClassifier):
     ----------
     estimators_ : list of classifiers
         The members, fitted.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -95,31 +92,16 @@ class MILEnsemble(BagClassifier):
     True
     """
 
+    estimator: Any = parameter(default=None, rules=[HasMethods(["fit", "predict"]), None], kw_only=False)
+    n_estimators: int = parameter(default=5, rules=[AT_LEAST_ONE], kw_only=False)
+    pos_label: Any = None
+    n_jobs: int | None = None
+    n_processes: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "estimators_": Items(Fitted("predict", n_features="d"), least=1),
     }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [AT_LEAST_ONE],
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 5,
-        *,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        n_processes: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.n_processes = n_processes
-        self.random_state = random_state
 
     _takes_estimators = True
     fit = grouped_fit

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.special import expit
 
 from gmil.base import register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
@@ -16,8 +15,9 @@ from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, f
 from gmil.methods.gaussian_process.gram import Kernel
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _AUTOMATIC_INDUCING = 400
 
 
 @register(method="gp-mil")
+@parameters
 class GPMIL(ScaledClassifier):
     """GP-MIL: a Gaussian process on instances, trained on labels of bags (Kim & De la Torre).
 
@@ -63,13 +64,6 @@ class GPMIL(ScaledClassifier):
         share of every bag. The posterior is that of all instances. None: no sample.
     max_iter : int, default=30
         Iterations of L-BFGS on the evidence at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of k-means.
     random_state : int, RandomState instance or None, default=None
@@ -91,10 +85,6 @@ class GPMIL(ScaledClassifier):
         What the training labels take from the covariance: k(x, basis) times this times its transpose times k(basis, z).
     n_iter_ : int
         Iterations of L-BFGS, at least 1.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -119,6 +109,19 @@ class GPMIL(ScaledClassifier):
     ((20, 2), (20,))
     """
 
+    optimize: bool = parameter(default=True, rules=["boolean"])
+    ard: bool = parameter(default=False, rules=["boolean"])
+    amplitude: float = parameter(default=3.0, rules=[ABOVE_ZERO])
+    length_scale: Any = parameter(default="median", rules=[ABOVE_ZERO, "array-like", {"median"}])
+    offset: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
+    sharpness: float = parameter(default=1.0, rules=[ABOVE_ZERO])
+    n_inducing: int | str | None = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}, None])
+    sample_size: int | None = parameter(default=20_000, rules=[AT_LEAST_ONE, None])
+    max_iter: int = 30
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "amplitude_": Number(at_least=0),
         "offset_": Number(at_least=0),
@@ -131,56 +134,12 @@ class GPMIL(ScaledClassifier):
         "n_iter_": Count(),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "optimize": ["boolean"],
-        "ard": ["boolean"],
-        "amplitude": [ABOVE_ZERO],
-        "length_scale": [ABOVE_ZERO, "array-like", StrOptions({"median"})],
-        "offset": [NOT_NEGATIVE],
-        "sharpness": [ABOVE_ZERO],
-        "n_inducing": [AT_LEAST_ONE, StrOptions({"auto"}), None],
-        "sample_size": [AT_LEAST_ONE, None],
-    }
-
-    def __init__(
-        self,
-        *,
-        optimize: bool = True,
-        ard: bool = False,
-        amplitude: float = 3.0,
-        length_scale: Any = "median",
-        offset: float = 1.0,
-        sharpness: float = 1.0,
-        n_inducing: int | str | None = "auto",
-        sample_size: int | None = 20_000,
-        max_iter: int = 30,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.optimize = optimize
-        self.ard = ard
-        self.amplitude = amplitude
-        self.length_scale = length_scale
-        self.offset = offset
-        self.sharpness = sharpness
-        self.n_inducing = n_inducing
-        self.sample_size = sample_size
-        self.max_iter = max_iter
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
-
     _two_classes = True
 
     def _learn(self, training: Training) -> None:
         """Choose the covariance by its evidence and find the posterior of the instances."""
         bags, backend, generator = training.bags, training.backend, training.generator
-        instances = self._fit_scaled(bags).astype(np.float64, copy=False)
+        instances = as_double(self._fit_scaled(bags))
         start = self._start(instances, backend, generator)
         basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
         data = TrainingSet(instances, bags.offsets, training.positive.astype(np.float64), basis)
@@ -231,7 +190,7 @@ class GPMIL(ScaledClassifier):
         """
         bags, instances = self._new_scaled(X)
         backend = resolve(self.backend, self.n_jobs)
-        means, deviations = self._posterior().instances(_doubled(instances), bags.offsets, backend, return_std)
+        means, deviations = self._posterior().instances(as_double(instances), bags.offsets, backend, return_std)
         return (means, deviations) if return_std else means
 
     def _fit_evidence(
@@ -258,7 +217,7 @@ class GPMIL(ScaledClassifier):
 
     def _moments(self, X: Any) -> BagMoments:
         bags, instances = self._new_scaled(X)
-        return self._posterior().bags(_doubled(instances), bags.offsets, resolve(self.backend, self.n_jobs))
+        return self._posterior().bags(as_double(instances), bags.offsets, resolve(self.backend, self.n_jobs))
 
     def _posterior(self) -> Posterior:
         kernel = Kernel(self.amplitude_, self.offset_, self.length_scales_)
@@ -287,7 +246,3 @@ class GPMIL(ScaledClassifier):
         if not self.ard:
             msg = "length_scale has a value for every feature, but ard=False asks for one in all. Pass ard=True."
             raise BagValidationError(msg)
-
-
-def _doubled(instances: Instances) -> Instances:
-    return instances.astype(np.float64, copy=False)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gmil.base import PARAMETERS, register, weighted_fit
-from gmil.compat import StrOptions
+from gmil.base import register, weighted_fit
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
@@ -27,12 +26,13 @@ from gmil.methods.kernels.graph_training import (
     rbf_sums,
     within_bags,
 )
-from gmil.methods.shared.constraints import AT_LEAST_ONE
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
 from gmil.methods.svm.gram import solve_svm
-from gmil.methods.svm.kernels import as_double, expansion, rows_of
+from gmil.methods.svm.kernels import expansion, rows_of
+from gmil.parameters import AT_LEAST_ONE, PARAMETERS, parameter, parameters
 from gmil.witnesses.effects import spans_of_several
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 @register(method="mi-graph", variants={"mi-graph-explicit": {"graphs": "explicit"}})
+@parameters
 class GraphKernelSVM(ScaledClassifier):
     """miGraph and MIGraph: an SVM on a graph kernel between bags (Zhou, Sun & Li).
 
@@ -76,16 +77,9 @@ class GraphKernelSVM(ScaledClassifier):
         With ``graphs="explicit"``: "each" normalises the kernel over instances and that over edges before it adds
         them; "sum" adds them as they are, as printed, and edges, which grow as the square of the instances, drown the
         instances of large bags. It was chosen knowing results on Musk1, Musk2 and Tiger.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -103,10 +97,6 @@ class GraphKernelSVM(ScaledClassifier):
         The values in use.
     n_thinned_bags_ : int
         Training bags with more than ``max_edges`` edges.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -127,6 +117,16 @@ class GraphKernelSVM(ScaledClassifier):
     True
     """
 
+    graphs: str = parameter(default="implicit", rules=[{"implicit", "explicit"}], kw_only=False)
+    C: float = 10.0
+    gamma: float | str = "median"
+    edge_gamma: float | str = parameter(default="median", rules=PARAMETERS["gamma"])
+    max_edges: int | None = parameter(default=200, rules=[AT_LEAST_ONE, None])
+    normalize: str = parameter(default="each", rules=[{"each", "sum"}])
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("S", "d"),
         "dual_coef_": Array("S"),
@@ -139,42 +139,8 @@ class GraphKernelSVM(ScaledClassifier):
         "C_": OrMissing(Number(above=0)),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "graphs": [StrOptions({"implicit", "explicit"})],
-        "edge_gamma": PARAMETERS["gamma"],
-        "max_edges": [AT_LEAST_ONE, None],
-        "normalize": [StrOptions({"each", "sum"})],
-    }
-
     _two_classes = True
     _kept_parameters = ("graphs", "max_edges", "normalize")
-
-    def __init__(
-        self,
-        graphs: str = "implicit",
-        *,
-        C: float = 10.0,
-        gamma: float | str = "median",
-        edge_gamma: float | str = "median",
-        max_edges: int | None = 200,
-        normalize: str = "each",
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.graphs = graphs
-        self.C = C
-        self.gamma = gamma
-        self.edge_gamma = edge_gamma
-        self.max_edges = max_edges
-        self.normalize = normalize
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     fit = weighted_fit
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gmil.base import grouped_fit, register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Choice, Kind, Number, OrMissing, OrNone
@@ -23,11 +22,11 @@ from gmil.methods.kernels.ppmm_kernels import (
     fit_mixture,
     powered,
 )
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.tuning import COSTS, Tuning
 from gmil.methods.svm.gram import solve_svm
-from gmil.methods.svm.kernels import as_double
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import sample_rows
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import dense, fit_scaling
@@ -62,6 +61,7 @@ class _Setting(NamedTuple):
 
 
 @register(method="ppmm")
+@parameters
 class PPMM(ScaledClassifier):
     """PPMM: a kernel SVM on bags as compositions of patterns (Wang, Yang & Zha).
 
@@ -96,11 +96,6 @@ class PPMM(ScaledClassifier):
     tune : bool, default=False
         Choose the scaling, ``n_patterns`` from 30 and 100, ``assignment``, and C from 1, 10, 100 by accuracy on five
         folds of the training bags, drawn twice.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of sampling, clusterings and folds.
 
@@ -121,10 +116,6 @@ class PPMM(ScaledClassifier):
         Of the posterior with k-means.
     log_shares_, variances_ : arrays of shape (n_patterns,) and (n_patterns, n_features), or None
         The Gaussian mixture.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -144,6 +135,19 @@ class PPMM(ScaledClassifier):
     True
     """
 
+    n_patterns: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, {"auto"}], kw_only=False)
+    codebook: str = parameter(default="kmeans", rules=[{"kmeans", "gmm"}])
+    assignment: str = parameter(default="soft", rules=[{"soft", "hard"}])
+    softness: float = parameter(default=0.5, rules=[ABOVE_ZERO])
+    exponent: float | str = parameter(default="aligned", rules=[ABOVE_ZERO, {"aligned"}])
+    n_init: int = parameter(default=5, rules=[AT_LEAST_ONE])
+    C: float = 10.0
+    sample_size: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
+    scale: str | None = parameter(default="auto", rules=[{"auto", *SCALINGS}, None])
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "cluster_centers_": Array("K", "d"),
         "pattern_weights_": Array("K"),
@@ -157,48 +161,6 @@ class PPMM(ScaledClassifier):
         "log_shares_": OrNone(Array("K", infinite=True)),
         "variances_": OrNone(Array("K", "d", above=0)),
     }
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_patterns": [AT_LEAST_ONE, StrOptions({"auto"})],
-        "codebook": [StrOptions({"kmeans", "gmm"})],
-        "assignment": [StrOptions({"soft", "hard"})],
-        "softness": [ABOVE_ZERO],
-        "exponent": [ABOVE_ZERO, StrOptions({"aligned"})],
-        "n_init": [AT_LEAST_ONE],
-        "sample_size": [AT_LEAST_ONE, None],
-        "scale": [StrOptions({"auto", *SCALINGS}), None],
-    }
-
-    def __init__(
-        self,
-        n_patterns: int | str = "auto",
-        *,
-        codebook: str = "kmeans",
-        assignment: str = "soft",
-        softness: float = 0.5,
-        exponent: float | str = "aligned",
-        n_init: int = 5,
-        C: float = 10.0,
-        sample_size: int | None = 10_000,
-        scale: str | None = "auto",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_patterns = n_patterns
-        self.codebook = codebook
-        self.assignment = assignment
-        self.softness = softness
-        self.exponent = exponent
-        self.n_init = n_init
-        self.C = C
-        self.sample_size = sample_size
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     _two_classes = True
     fit = grouped_fit

@@ -10,7 +10,6 @@ from sklearn.svm import SVC
 
 from gmil.bags import Bags
 from gmil.base import grouped_fit, register
-from gmil.compat import StrOptions
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import (
@@ -20,10 +19,10 @@ from gmil.methods.kernels.bag_kernels import (
     own_kernels,
     own_kernels_without,
 )
-from gmil.methods.shared.constraints import AT_LEAST_ONE, NOT_NEGATIVE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
+from gmil.parameters import AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.space import fitted_space
 from gmil.transform.vectors.summaries import summaries_without, summarize
 from gmil.witnesses.effects import spans_of_several
@@ -49,6 +48,7 @@ class Machine(NamedTuple):
 
 
 @register(method="nsk", variants={"stk": {"kernel": "stk", "scale": "standard", "tune": False}})
+@parameters
 class SetKernelSVM(ScaledClassifier):
     """SVM on a kernel between bags: normalised set kernel (NSK) or statistic kernel (STK) (Gartner et al.).
 
@@ -73,17 +73,11 @@ class SetKernelSVM(ScaledClassifier):
         bag has length one and C means the same for bags that are tight and bags that are spread; or their sizes.
     C : float, default=10.0
         The price of a training error.
+    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
+        Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
     tune : bool, default=True
         Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/4, 1, 4 or 16, C times
         1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features (with "stk" of [min, max]), fitted on the training bags.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what ``score_instances`` is about; decisions are about
-        ``classes_[1]`` in any case. A tie is not positive.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels. None is every core of this process, or what ``OMP_NUM_THREADS`` allows;
-        results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
@@ -100,10 +94,6 @@ class SetKernelSVM(ScaledClassifier):
     dual_coef_ : array of shape (n_support, 1) or (n_support, n_classes)
         Their weights.
     intercept_ : array of shape (1,) or (n_classes,)
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -123,6 +113,18 @@ class SetKernelSVM(ScaledClassifier):
     True
     """
 
+    kernel: str = parameter(default="nsk", rules=[{"nsk", "stk"}], kw_only=False)
+    instance_kernel: str = parameter(default="rbf", rules=[{"rbf", "poly", "linear"}])
+    gamma: float | str = "median"
+    degree: int = parameter(default=2, rules=[AT_LEAST_ONE])
+    coef0: float = parameter(default=1.0, rules=[NOT_NEGATIVE])
+    normalization: str = parameter(default="length", rules=[{"size", "length"}])
+    C: float = 10.0
+    tune: bool = True
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "support_instances_": Rows("N", "s"),  # STK has two columns for every feature
         "space_": fitted_space("s"),
@@ -135,46 +137,7 @@ class SetKernelSVM(ScaledClassifier):
         "C_": OrMissing(Number(above=0)),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions({"nsk", "stk"})],
-        "instance_kernel": [StrOptions({"rbf", "poly", "linear"})],
-        "degree": [AT_LEAST_ONE],
-        "coef0": [NOT_NEGATIVE],
-        "normalization": [StrOptions({"size", "length"})],
-    }
-
     _kept_parameters = ("kernel", "instance_kernel", "degree", "coef0", "normalization")
-
-    def __init__(
-        self,
-        kernel: str = "nsk",
-        *,
-        instance_kernel: str = "rbf",
-        gamma: float | str = "median",
-        degree: int = 2,
-        coef0: float = 1.0,
-        normalization: str = "length",
-        C: float = 10.0,
-        tune: bool = True,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.instance_kernel = instance_kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.normalization = normalization
-        self.C = C
-        self.tune = tune
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     fit = grouped_fit
 

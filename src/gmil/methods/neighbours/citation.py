@@ -9,15 +9,15 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions, checks_parameters
+from gmil.compat import Interval, checks_parameters
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Kind, Offsets, Rows
 from gmil.methods.neighbours.distances import DISTANCES, Grouped, distances_between, distances_within, grouped
 from gmil.methods.neighbours.votes import citing_radii, radii_without, voters
-from gmil.methods.shared.constraints import AT_LEAST_ONE
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.model_selection.folds import is_indicator
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.transform.space import fit_scaling
 from gmil.validation import check_bags
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 @register(method="citation-knn")
+@parameters
 class CitationKNN(ScaledClassifier):
     """Citation kNN: nearest neighbours between bags, where references and citers vote (Wang & Zucker 2000).
 
@@ -53,13 +54,6 @@ class CitationKNN(ScaledClassifier):
     rank : int or float, default=0.5
         Used with ``distance="ranked"``: a number from 1 (which is "min") on, or a share of the instances of a bag,
         rounded up; 1.0 is "max". A number above the size of a bag is that size.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`; results do not depend on it.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels, as in `gmil.GMIL`.
 
@@ -73,10 +67,6 @@ class CitationKNN(ScaledClassifier):
         Where the training bags begin.
     labels_ : array of shape (n_bags,)
         The class of every training bag, as its position in ``classes_``.
-    classes_ : array of shape (n_classes,)
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
 
     Notes
     -----
@@ -101,6 +91,13 @@ class CitationKNN(ScaledClassifier):
     (20,)
     """
 
+    n_references: int = parameter(default=2, rules=[AT_LEAST_ONE], kw_only=False)
+    n_citers: int = parameter(default=4, rules=[AT_LEAST_ONE], kw_only=False)
+    distance: str = parameter(default="min", rules=[DISTANCES])
+    rank: float = parameter(default=0.5, rules=[AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")])
+    n_jobs: int | None = None
+    backend: str = "auto"
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "instances_": Rows("N", "d"),
         "offsets_": Offsets("B+1", "N"),
@@ -108,35 +105,7 @@ class CitationKNN(ScaledClassifier):
         "radii_": Array("B", infinite=True),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_references": [AT_LEAST_ONE],
-        "n_citers": [AT_LEAST_ONE],
-        "distance": [StrOptions(set(DISTANCES))],
-        "rank": [AT_LEAST_ONE, Interval(Real, 0, 1, closed="right")],
-    }
-
     _kept_parameters = ("n_references", "distance", "rank")
-
-    def __init__(
-        self,
-        n_references: int = 2,
-        n_citers: int = 4,
-        *,
-        distance: str = "min",
-        rank: float = 0.5,
-        scale: str | None = "minmax",
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.n_references = n_references
-        self.n_citers = n_citers
-        self.distance = distance
-        self.rank = rank
-        self.scale = scale
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
 
     def _learn(self, training: Training) -> None:
         self.radii_ = citing_radii(self._fit_distances(training.bags, training.y), self.n_citers)

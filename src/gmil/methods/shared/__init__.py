@@ -1,1 +1,1 @@
-"""What several families share: scaling, tuning inside folds, parameter constraints."""
+"""What several families share: scaling, tuning inside folds, arrays in the form that methods need."""

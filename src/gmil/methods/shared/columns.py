@@ -1,4 +1,4 @@
-"""The columns that a method works on, as a dense array."""
+"""Instances as a method works on them: in double precision, some columns, dense."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from gmil.transform.space import dense
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
+
+
+def as_double(X: Instances) -> Instances:
+    """Return instances in double precision, which the solvers need; sparse ones stay sparse."""
+    return X.astype(np.float64, copy=False)
 
 
 def dense_columns(X: Instances, columns: Integers) -> Floats:

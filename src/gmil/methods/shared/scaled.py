@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gmil.base import BagClassifier
-from gmil.compat import StrOptions
+from gmil.parameters import parameter, parameters
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import SpaceMixin, fit_scaling
 
@@ -14,15 +14,12 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Instances
 
 
+@parameters
 class ScaledClassifier(SpaceMixin, BagClassifier):
     """A classifier of bags with parameters ``scale`` and ``pos_label``, as `gmil.GMIL` has them."""
 
-    scale: str | None
-    pos_label: Any
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": [StrOptions(set(SCALINGS)), None],
-    }
+    scale: str | None = parameter(default="minmax", rules=[SCALINGS, None])
+    pos_label: Any = None
 
     def _fit_scaled(self, bags: Bags) -> Instances:
         """Learn the scaling from training bags and return their instances scaled."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gmil.base import register, weighted_fit
-from gmil.compat import Interval, StrOptions
+from gmil.compat import Interval
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
-from gmil.methods.svm.kernel_machine import KernelMachine
+from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
+from gmil.parameters import parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ class AnnealedSetting(MachineSetting):
 
 
 @register(method="annealed-svm")
+@parameters
 class AnnealedSVM(KernelMachine):
     """MI-SVM and mi-SVM by deterministic annealing, which avoids poor local optima (Gehler and Chapelle).
 
@@ -47,13 +49,15 @@ class AnnealedSVM(KernelMachine):
         AW-SVM: one instance of a positive bag is its witness, as in `WitnessSVM`. AL-SVM: every instance has a
         label, at least one of a positive bag is positive, as in `InstanceSVM`; it tends to label whole bags. ALP-SVM:
         every instance has a label, and ``positive_share`` of a positive bag are positive.
-    C : float, default=10.0
-        What a unit of slack costs.
     kernel : {"rbf", "linear"}, default="rbf"
         The kernel between instances.
     gamma : float or "median", default="median"
         The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
         instances.
+    max_iter : int, default=5
+        Machines trained at most at one temperature above zero.
+    C : float, default=10.0
+        What a unit of slack costs.
     balance : bool, default=True
         With "witness": slack of a negative instance costs C times the number of positive bags over the number of
         negative instances, so that both sides weigh alike; False: it costs C.
@@ -61,20 +65,11 @@ class AnnealedSVM(KernelMachine):
         With "labels-prior": the share of a positive bag that is positive; one instance at least.
     cooling : float, default=1.5
         What the temperature is divided by, from 10 C to C / 100, before it is zero.
-    max_iter : int, default=5
-        Machines trained at most at one temperature above zero.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
         ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
         "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
         the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -96,10 +91,6 @@ class AnnealedSVM(KernelMachine):
         How training ended at the temperature zero: the assignment stayed, an older one came back, or neither did.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -120,6 +111,13 @@ class AnnealedSVM(KernelMachine):
     1.0
     """
 
+    objective: str = parameter(default="witness", rules=[{"witness", "labels", "labels-prior"}], kw_only=False)
+    C: float = 10.0
+    balance: bool = parameter(default=True, rules=["boolean"])
+    positive_share: float = parameter(default=0.5, rules=[Interval(Real, 0, 1, closed="right")])
+    cooling: float = parameter(default=1.5, rules=[Interval(Real, 1, None, closed="neither")])
+    max_iter: int = 5
+
     _kept_parameters = ("kernel", "balance")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -127,47 +125,8 @@ class AnnealedSVM(KernelMachine):
         "temperatures_": Array("T", at_least=0, infinite=True),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "objective": [StrOptions({"witness", "labels", "labels-prior"})],
-        "balance": ["boolean"],
-        "positive_share": [Interval(Real, 0, 1, closed="right")],
-        "cooling": [Interval(Real, 1, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        objective: str = "witness",
-        *,
-        C: float = 10.0,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        balance: bool = True,
-        positive_share: float = 0.5,
-        cooling: float = 1.5,
-        max_iter: int = 5,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            gamma=gamma,
-            max_iter=max_iter,
-            scale=scale,
-            tune=tune,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.objective = objective
-        self.balance = balance
-        self.positive_share = positive_share
-        self.cooling = cooling
-
     fit = weighted_fit
+    _fit_machine = fit_on_gram
 
     def _tuning_repeats(self, n_bags: int) -> int:  # noqa: ARG002
         return 1
@@ -185,7 +144,7 @@ class AnnealedSVM(KernelMachine):
 
     def _keep_setting(self, setting: AnnealedSetting) -> None:
         super()._keep_setting(setting)
-        self.balance_, self.positive_share_ = setting.balance, setting.positive_share
+        self.C_, self.balance_, self.positive_share_ = setting.C, setting.balance, setting.positive_share
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: AnnealedSetting, backend: Backend) -> Machine:
         annealing = Annealing(

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
 
 from gmil.base import register, weighted_fit
-from gmil.compat import StrOptions
 from gmil.errors import BagValidationError
-from gmil.methods.shared.constraints import AT_LEAST_ONE
-from gmil.methods.shared.tuning import COSTS, MachineSetting, Tuning, priced_settings, weighted_settings
-from gmil.methods.svm.kernel_machine import KernelMachine
-from gmil.methods.svm.kernels import Arrangement, Machine, arrange, chosen_rows
+from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
+from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
+from gmil.methods.svm.problems import FeatureProblem
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.methods.shared.tuning import Round
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.methods.shared.tuning import Round, Tuning
     from gmil.methods.svm.gram import Gram
+    from gmil.methods.svm.kernels import Arrangement, Machine, Plane
 
 
 MOST_LINEAR_INSTANCES = 20_000
@@ -31,6 +31,7 @@ MOST_LINEAR_INSTANCES = 20_000
 
 
 @register(method="mi-svm-instance")
+@parameters
 class InstanceSVM(KernelMachine):
     """mi-SVM: an SVM that labels every instance; a positive bag has at least one positive instance (Andrews et al.).
 
@@ -49,17 +50,10 @@ class InstanceSVM(KernelMachine):
         instances.
     max_iter : int, default=50
         Machines trained at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma`` by accuracy on five folds of
         the training bags, drawn twice. Of more than 2000 instances, the choice is made on 2000: large bags
         are thinned.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -79,10 +73,6 @@ class InstanceSVM(KernelMachine):
         Why training ended: labels stayed, an older labelling came back, or ``max_iter`` was reached.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -105,13 +95,27 @@ class InstanceSVM(KernelMachine):
     'converged'
     """
 
+    C: float = parameter(default=10.0, kw_only=False)
+
     fit = weighted_fit
+    _fit_machine = fit_on_gram
+
+    def _untuned(self, gamma: float) -> MachineSetting:
+        return MachineSetting(gamma, self.C, self.kernel)
+
+    def _rounds(self, gamma: float) -> Sequence[Round[MachineSetting]]:  # noqa: ARG002
+        return [priced_settings]
+
+    def _keep_setting(self, setting: MachineSetting) -> None:
+        super()._keep_setting(setting)
+        self.C_ = setting.C
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
         return train_labels(gram, arrangement.offsets, setting.C * arrangement.weights, self.max_iter, backend)
 
 
 @register(method="mi-svm-witness")
+@parameters
 class WitnessSVM(KernelMachine):
     """MI-SVM: an SVM on one witness instance of every positive bag and all negative instances (Andrews et al.).
 
@@ -128,6 +132,8 @@ class WitnessSVM(KernelMachine):
     gamma : float or "median", default="median"
         The RBF kernel is exp(-gamma d^2); "median" is one over the median squared distance between training
         instances.
+    max_iter : int, default=50
+        Machines trained at most.
     balance : bool, default=True
         Slack of a negative instance costs C times the number of positive bags over the number of negative
         instances, so that both sides weigh alike; False: it costs C.
@@ -137,21 +143,12 @@ class WitnessSVM(KernelMachine):
     max_negatives : int or None, default=50_000
         Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
         None: always all.
-    max_iter : int, default=50
-        Machines trained at most.
-    scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="minmax"
-        Scaling of the features, fitted on the training instances, as in `gmil.GMIL`.
     tune : bool, default=False
         Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
         ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
         times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
         what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once,
         thins above 20 000 instances, and judges by the mean of the accuracies of both classes.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the drawn negatives, of the instances that the median width is estimated on, and of the folds.
 
@@ -172,10 +169,6 @@ class WitnessSVM(KernelMachine):
         Why training ended: witnesses stayed, older ones came back, or ``max_iter`` was reached.
     n_iter_ : int
         Machines trained.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -199,44 +192,12 @@ class WitnessSVM(KernelMachine):
     True
     """
 
+    C: float = parameter(default=10.0, kw_only=False)
+    balance: bool = parameter(default=True, rules=["boolean"])
+    solver: str = parameter(default="libsvm", rules=[{"libsvm", "liblinear"}])
+    max_negatives: int | None = parameter(default=50_000, rules=[AT_LEAST_ONE, None])
+
     _kept_parameters = ("kernel", "balance")
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "balance": ["boolean"],
-        "solver": [StrOptions({"libsvm", "liblinear"})],
-        "max_negatives": [AT_LEAST_ONE, None],
-    }
-
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        balance: bool = True,
-        solver: str = "libsvm",
-        max_negatives: int | None = 50_000,
-        max_iter: int = 50,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            C,
-            kernel=kernel,
-            gamma=gamma,
-            max_iter=max_iter,
-            scale=scale,
-            tune=tune,
-            pos_label=pos_label,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.balance = balance
-        self.solver = solver
-        self.max_negatives = max_negatives
 
     fit = weighted_fit
 
@@ -258,7 +219,7 @@ class WitnessSVM(KernelMachine):
 
     def _keep_setting(self, setting: MachineSetting) -> None:
         super()._keep_setting(setting)
-        self.balance_ = setting.balance
+        self.C_, self.balance_ = setting.C, setting.balance
 
     def _train(self, gram: Gram, arrangement: Arrangement, setting: MachineSetting, backend: Backend) -> Machine:
         return train_witnesses(gram, arrangement.offsets, _costs(arrangement, setting), self.max_iter, backend)
@@ -268,7 +229,7 @@ class WitnessSVM(KernelMachine):
         if rows is not None:
             instances, offsets = instances[rows], np.searchsorted(rows, offsets)
         if self.solver == "libsvm":
-            super()._fit_machine(instances, offsets, training, tuning)
+            fit_on_gram(self, instances, offsets, training, tuning)
             return
         if self.kernel != "linear":
             msg = f"solver='liblinear' works with kernel='linear' only, got kernel={self.kernel!r}."
@@ -276,28 +237,20 @@ class WitnessSVM(KernelMachine):
         self._fit_linear(instances, offsets, training, tuning)
 
     def _fit_linear(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
-        sample, backend = tuning.sample(offsets, MOST_LINEAR_INSTANCES), training.backend
-        few = sample.of(instances)
-
-        def decide(setting: MachineSetting, test: Booleans) -> Floats:
-            arrangement = arrange(sample.offsets, training.positive, ~test, sample.counts, training.weights)
-            weights, machine = self._train_linear(few, arrangement, setting, backend)
-            rows, cuts = chosen_rows(sample.offsets, test)
-            return backend.bag_max(few[rows] @ weights + machine.intercept, cuts)
-
+        sample = tuning.sample(offsets, MOST_LINEAR_INSTANCES)
+        problem = FeatureProblem(self._train_linear, lambda _: instances, sample, training)
         both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
         rounds = [lambda _: both, priced_settings]
         # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
-        setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), decide, classes_alike=True)
+        setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), problem.decide, classes_alike=True)
         self._keep_setting(setting)
-        arrangement = arrange(offsets, training.positive, weights=training.weights)
-        weights, machine = self._train_linear(instances, arrangement, setting, backend)
-        self._keep_weights(weights)
-        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
+        plane = problem._replace(sample=all_of_bags(offsets)).train(setting)
+        self._keep_weights(plane.weights)
+        self._keep_course(plane)
 
     def _train_linear(
         self, instances: Instances, arrangement: Arrangement, setting: MachineSetting, backend: Backend
-    ) -> tuple[Floats, Machine]:
+    ) -> Plane:
         candidates, negatives = np.split(arrangement.rows, [arrangement.n_positive_rows])
         costs = _costs(arrangement, setting)
         return train_linear_witnesses(

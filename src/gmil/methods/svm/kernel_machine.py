@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,26 +11,30 @@ from gmil.base import grouped_fit
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Choice, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
-from gmil.methods.shared.tuning import MachineSetting, Tuning, all_of_bags, priced_settings
-from gmil.methods.svm.gram import Gram
-from gmil.methods.svm.kernels import Arrangement, Machine, arrange, as_double, chosen_rows, expansion, pair_values
+from gmil.methods.shared.tuning import Tuning, all_of_bags
+from gmil.methods.svm.kernels import expansion
+from gmil.methods.svm.problems import GramProblem
+from gmil.parameters import parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gmil.base import Training
-    from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.methods.shared.tuning import Round, Sample
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.methods.svm.kernels import Machine, Plane
 
 
+@parameters
 class KernelMachine(ScaledClassifier):
-    """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f.
+    """A fitted f(x) = sum_j dual_coef_j k(x, support_instances_j) + intercept_; a bag takes the largest f."""
 
-    Support vector machines are trained on parts of one Gram matrix, until something settles.
-    """
+    kernel: str = "rbf"
+    gamma: float | str = "median"
+    max_iter: int = 50
+    tune: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
 
     _two_classes = True
     _kept_parameters: ClassVar[tuple[str, ...]] = ("kernel",)
@@ -45,29 +50,6 @@ class KernelMachine(ScaledClassifier):
         "C_": OrMissing(Number(above=0)),
     }
 
-    def __init__(
-        self,
-        C: float = 10.0,
-        *,
-        kernel: str = "rbf",
-        gamma: float | str = "median",
-        max_iter: int = 50,
-        scale: str | None = "minmax",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     fit = grouped_fit
 
     def _learn(self, training: Training) -> None:
@@ -78,34 +60,13 @@ class KernelMachine(ScaledClassifier):
         """Return how often inner folds are drawn."""
         return 2
 
+    @abstractmethod
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
-        instances = as_double(instances)
-        weights = np.repeat(training.weights, np.diff(offsets))
-        gamma = kernel_width(self.gamma, instances, training.backend, training.generator, weights)
-        sample = tuning.sample(offsets)
-        problem = _Problem(self, instances, sample, training, one_setting=not tuning.folds)
-        setting = tuning.choose_in_rounds(self._rounds(gamma), self._untuned(gamma), problem.decide)
-        if sample.rows is not None:
-            problem = _Problem(self, instances, all_of_bags(offsets), training, one_setting=True)
-        self._keep_setting(setting)
-        arrangement, machine = problem.train(setting)
-        self._keep_support(machine.dual, instances[arrangement.rows])
-        self._keep_course(machine.intercept, machine.objectives, machine.stop_reason)
-
-    def _untuned(self, gamma: float) -> Any:
-        return MachineSetting(gamma, self.C, self.kernel)
-
-    def _rounds(self, gamma: float) -> Sequence[Round[Any]]:  # noqa: ARG002
-        """Return what ``tune`` compares, as `Tuning.choose_in_rounds` takes it."""
-        return [priced_settings]
-
-    def _train(self, gram: Gram, arrangement: Arrangement, setting: Any, backend: Backend) -> Machine:
-        """Train on rows that are arranged; a class defines this, or a ``_learn`` of its own as `gmil.MICA` does."""
-        msg = f"{type(self).__name__} defines neither _train nor _learn."
-        raise NotImplementedError(msg)
+        """Choose a setting and learn f from scaled instances."""
 
     def _keep_setting(self, setting: Any) -> None:
-        self.kernel_, self.gamma_, self.C_ = setting.kernel, setting.gamma, setting.C
+        """Keep the values in use; a class adds its own."""
+        self.kernel_, self.gamma_ = setting.kernel, setting.gamma
 
     def _keep_support(self, dual: Floats, instances: Instances) -> None:
         """Keep what f needs of the training instances; for a linear kernel that is one row, its weights."""
@@ -119,9 +80,9 @@ class KernelMachine(ScaledClassifier):
         """Keep the weights of the features, which are all that a linear f needs."""
         self.support_instances_, self.dual_coef_ = weights[None, :], np.ones(1)
 
-    def _keep_course(self, intercept: float, objectives: Floats, stop_reason: str) -> None:
-        self.intercept_, self.objectives_ = intercept, objectives
-        self.stop_reason_, self.n_iter_ = stop_reason, len(objectives)
+    def _keep_course(self, found: Machine | Plane) -> None:
+        self.intercept_, self.objectives_ = found.intercept, found.objectives
+        self.stop_reason_, self.n_iter_ = found.stop_reason, len(found.objectives)
 
     def _decide(self, X: Any) -> Floats:
         """Return the largest score of the instances of every bag, (n_bags,)."""
@@ -144,44 +105,21 @@ class KernelMachine(ScaledClassifier):
         return values + self.intercept_
 
 
-class _Problem:
-    """Training bags as one matrix of kernel values, of which every setting and every inner fold takes its part."""
+def fit_on_gram(machine: Any, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
+    """Be the ``_fit_machine`` of a class whose settings and inner folds share one Gram matrix.
 
-    def __init__(
-        self, method: KernelMachine, instances: Instances, sample: Sample, training: Training, *, one_setting: bool
-    ) -> None:
-        self.method, self.sample, self.training = method, sample, training
-        self.instances, self.one_setting = sample.of(instances), one_setting
-        self.pairs: dict[str, Floats] = {}
-        self.last: InstanceKernel | None = None
-        self.values: Floats = np.empty((0, 0))
-
-    def train(self, setting: MachineSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
-        """Train on the chosen bags, or on all."""
-        sample, training = self.sample, self.training
-        arrangement = arrange(sample.offsets, training.positive, chosen, sample.counts, training.weights)
-        gram = Gram(self._kernel(setting), arrangement.rows)
-        return arrangement, self.method._train(gram, arrangement, setting, self.training.backend)
-
-    def decide(self, setting: MachineSetting, test: Booleans) -> Floats:
-        """Train on the bags outside ``test`` and return the decisions of those inside."""
-        arrangement, machine = self.train(setting, ~test)
-        rows, cuts = chosen_rows(self.sample.offsets, test)
-        values = Gram(self._kernel(setting), arrangement.rows).everywhere(machine.dual)[rows]
-        return self.training.backend.bag_max(values + machine.intercept, cuts)
-
-    def _kernel(self, setting: MachineSetting) -> Floats:
-        """Return the kernel values; the last ones are kept, for settings with one kernel follow each other."""
-        kernel = InstanceKernel(setting.kernel, 1.0 if setting.kernel == "linear" else setting.gamma)
-        if kernel != self.last:
-            pairs = self._pairs(setting.kernel)
-            # With one setting only, the kernel may be written over what it is made of: both are large.
-            target = pairs if self.one_setting else np.empty_like(pairs)
-            self.values = pairs if kernel.name == "linear" else kernel.of(pairs, target)
-            self.last = kernel
-        return self.values
-
-    def _pairs(self, kernel: str) -> Floats:
-        if kernel not in self.pairs:
-            self.pairs[kernel] = pair_values(self.instances, kernel, self.training.backend)
-        return self.pairs[kernel]
+    The class has ``_train(gram, arrangement, setting, backend)``, and ``_untuned(gamma)`` and ``_rounds(gamma)``, which
+    are what `Tuning.choose_in_rounds` takes.
+    """
+    instances = as_double(instances)
+    weights = np.repeat(training.weights, np.diff(offsets))
+    gamma = kernel_width(machine.gamma, instances, training.backend, training.generator, weights)
+    sample = tuning.sample(offsets)
+    problem = GramProblem(machine._train, instances, sample, training, one_setting=not tuning.folds)
+    setting = tuning.choose_in_rounds(machine._rounds(gamma), machine._untuned(gamma), problem.decide)
+    if sample.rows is not None:
+        problem = GramProblem(machine._train, instances, all_of_bags(offsets), training, one_setting=True)
+    machine._keep_setting(setting)
+    arrangement, found = problem.train(setting)
+    machine._keep_support(found.dual, instances[arrangement.rows])
+    machine._keep_course(found)

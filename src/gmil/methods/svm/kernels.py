@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from gmil.engine.reference import dense_rows
 from gmil.errors import BagValidationError
+from gmil.methods.shared.columns import as_double
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +27,19 @@ _MOST_GRAM_BYTES = 8 << 30
 class Machine(NamedTuple):
     """A function of training rows, f(x) = sum_i dual_i k(x_i, x) + intercept, and how it was found."""
 
-    dual: Floats  # (n_rows,), zero where a row has no say
+    dual: Floats  # (n_rows,), zero where a row has no weight
     intercept: float
     objectives: Floats  # (n_iterations,)
     stop_reason: str
 
 
-def as_double(X: Instances) -> Instances:
-    """Return instances in double precision, which the solvers need; sparse ones stay sparse."""
-    return X.astype(np.float64, copy=False)
+class Plane(NamedTuple):
+    """A linear function of features, f(x) = x.weights + intercept, and how it was found."""
+
+    weights: Floats  # (n_features,)
+    intercept: float
+    objectives: Floats  # (n_iterations,)
+    stop_reason: str
 
 
 def pair_values(X: Instances, kernel: str, backend: Backend) -> Floats:

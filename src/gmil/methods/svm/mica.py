@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -11,20 +11,22 @@ from gmil.base import register
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
-from gmil.methods.shared.constraints import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE
-from gmil.methods.shared.tuning import KERNELS, WIDTHS, given_first
+from gmil.methods.shared.columns import as_double
+from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
-from gmil.methods.svm.kernels import arrange, as_double, chosen_rows, kernel_columns
-from gmil.methods.svm.mica_training import Plane, slack_costs, train_mica
+from gmil.methods.svm.kernels import kernel_columns
+from gmil.methods.svm.mica_training import slack_costs, train_mica
+from gmil.methods.svm.problems import FeatureProblem
+from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gmil.base import Training
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.arrays import Instances, Integers
     from gmil.methods.shared.tuning import Round, Tuning
-    from gmil.methods.svm.kernels import Arrangement
+    from gmil.methods.svm.kernels import Arrangement, Plane
 
 NUS = (100.0, 10.0, 1.0, 1000.0)
 """What ``tune=True`` chooses nu from; of equally accurate settings the first wins."""
@@ -40,10 +42,11 @@ class MICASetting:
     nu: float
     kernel: str
     balance: bool
-    width: float = 1.0  # times the gamma that the method would take untuned
+    gamma: float
 
 
 @register(method="mica")
+@parameters
 class MICA(KernelMachine):
     """MICA: a sparse linear or kernel classifier by successive linear programming (Mangasarian & Wild).
 
@@ -61,13 +64,13 @@ class MICA(KernelMachine):
         instances, a reduced kernel.
     gamma : float or "median", default="median"
         "median" is one over the median squared distance between training instances.
+    max_iter : int, default=30
+        Linear programs solved for the plane at most.
     balance : bool, default=True
         The mean slack of negative instances costs nu as well, so that both classes weigh alike; False: slack of a
         negative instance costs what that of a positive bag does, nu over the number of positive bags.
     n_basis : int, default=200
         Training instances drawn as the basis of the RBF kernel, all where there are fewer.
-    max_iter : int, default=30
-        Linear programs solved for the plane at most.
     tol : float, default=1e-4
         Training ends where the objective falls by less than this share.
     scale : {None, "standard", "minmax", "l2", "standard+l2", "minmax+l2", "global"}, default="standard"
@@ -79,11 +82,6 @@ class MICA(KernelMachine):
         10, 100, 1000; then, for the RBF kernel, gamma from 0.3, 1, 3 times ``gamma``. Of more than 2000 instances, 2000
         stand for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it
         would.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the compiled kernels, as in `gmil.GMIL`.
     random_state : int, RandomState instance or None, default=None
         Seed of the basis, of the instances that the median width is estimated on, and of the folds.
 
@@ -107,10 +105,6 @@ class MICA(KernelMachine):
         Why training ended: the objective or the points of the bags stayed, or ``max_iter`` was reached.
     n_iter_ : int
         Linear programs solved for the plane.
-    classes_ : array of shape (2,)
-    pos_label_ : label
-        The positive class.
-    n_features_in_ : int
 
     Notes
     -----
@@ -131,6 +125,14 @@ class MICA(KernelMachine):
     1.0
     """
 
+    nu: float = parameter(default=100.0, rules=[ABOVE_ZERO], kw_only=False)
+    kernel: str = "linear"
+    balance: bool = parameter(default=True, rules=["boolean"])
+    n_basis: int = parameter(default=200, rules=[AT_LEAST_ONE])
+    max_iter: int = 30
+    tol: float = parameter(default=1e-4, rules=[NOT_NEGATIVE])
+    scale: str | None = "standard"
+
     _kept_parameters = ("kernel", "balance")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
@@ -138,73 +140,35 @@ class MICA(KernelMachine):
         "n_weights_": Count(),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "nu": [ABOVE_ZERO],
-        "balance": ["boolean"],
-        "n_basis": [AT_LEAST_ONE],
-        "tol": [NOT_NEGATIVE],
-    }
-
-    def __init__(
-        self,
-        nu: float = 100.0,
-        *,
-        kernel: str = "linear",
-        gamma: float | str = "median",
-        balance: bool = True,
-        n_basis: int = 200,
-        max_iter: int = 30,
-        tol: float = 1e-4,
-        scale: str | None = "standard",
-        tune: bool = False,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.gamma = gamma
-        self.balance = balance
-        self.n_basis = n_basis
-        self.max_iter = max_iter
-        self.tol = tol
-        self.scale = scale
-        self.tune = tune
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def _fit_machine(self, instances: Instances, offsets: Integers, training: Training, tuning: Tuning) -> None:
-        positive, backend, instances = training.positive, training.backend, as_double(instances)
+        instances = as_double(instances)
         spaces = _Spaces(self, instances, training)
-        sample = tuning.sample(offsets)
+        problem = FeatureProblem(self._find_plane, spaces.features, tuning.sample(offsets), training)
+        untuned = MICASetting(self.nu, self.kernel, self.balance, spaces.gamma)
+        setting = tuning.choose_in_rounds(self._rounds(spaces.gamma), untuned, problem.decide)
+        self._keep_setting(setting)
+        plane = problem._replace(sample=all_of_bags(offsets)).train(setting)
+        self.n_weights_ = int(np.count_nonzero(plane.weights))
+        if self.kernel_ == "linear":
+            self._keep_weights(plane.weights)
+        else:
+            self._keep_support(plane.weights, instances[spaces.basis])
+        self._keep_course(plane)
 
-        def decide(setting: MICASetting, test: Booleans) -> Floats:
-            features = sample.of(spaces.features(setting))
-            arrangement = arrange(sample.offsets, positive, ~test, sample.counts, training.weights)
-            plane = self._find_plane(features, arrangement, setting, backend)
-            rows, cuts = chosen_rows(sample.offsets, test)
-            return backend.bag_max(np.asarray(features[rows] @ plane.weights) - plane.threshold, cuts)
-
-        untuned = MICASetting(self.nu, self.kernel, self.balance)
-        setting = tuning.choose_in_rounds(self._rounds(), untuned, decide)
+    def _keep_setting(self, setting: MICASetting) -> None:
         self.nu_, self.kernel_, self.balance_ = setting.nu, setting.kernel, setting.balance
-        self.gamma_ = 1.0 if setting.kernel == "linear" else spaces.gamma * setting.width
-        plane = self._find_plane(
-            spaces.features(setting), arrange(offsets, positive, weights=training.weights), setting, backend
-        )
-        self._keep_plane(plane, instances, spaces)
+        self.gamma_ = 1.0 if setting.kernel == "linear" else setting.gamma
 
-    def _rounds(self, gamma: float = 1.0) -> Sequence[Round[MICASetting]]:  # noqa: ARG002
+    def _rounds(self, gamma: float) -> Sequence[Round[MICASetting]]:
         weighted = [
-            MICASetting(NUS[0], kernel, balance)
+            MICASetting(NUS[0], kernel, balance, gamma)
             for kernel in given_first(self.kernel, KERNELS)
             for balance in (self.balance, not self.balance)
         ]
         return [
             lambda _: weighted,
             lambda best: [replace(best, nu=nu) for nu in NUS],
-            lambda best: [replace(best, width=width) for width in WIDTHS] if best.kernel == "rbf" else [],
+            lambda best: [replace(best, gamma=gamma * width) for width in WIDTHS] if best.kernel == "rbf" else [],
         ]
 
     def _tuning_repeats(self, n_bags: int) -> int:
@@ -216,14 +180,6 @@ class MICA(KernelMachine):
         costs = slack_costs(setting.nu, arrangement.bag_weights, arrangement.negative_counts, setting.balance)
         return train_mica(features[arrangement.rows], arrangement.offsets, costs, self.max_iter, self.tol, backend)
 
-    def _keep_plane(self, plane: Plane, instances: Instances, spaces: _Spaces) -> None:
-        self.n_weights_ = int(np.count_nonzero(plane.weights))
-        if self.kernel_ == "linear":
-            self._keep_weights(plane.weights)
-        else:
-            self._keep_support(plane.weights, instances[spaces.basis])
-        self._keep_course(-plane.threshold, plane.objectives, plane.stop_reason)
-
 
 class _Spaces:
     """The features of training instances under each kernel; those of the last one are kept."""
@@ -231,6 +187,7 @@ class _Spaces:
     def __init__(self, method: MICA, instances: Instances, training: Training) -> None:
         self.instances, self.backend, generator = instances, training.backend, training.generator
         self.last: tuple[InstanceKernel | None, Instances] = None, instances
+        self.gamma = 1.0
         if method.kernel == "rbf" or method.tune:
             n_instances = instances.shape[0]
             self.basis = np.sort(generator.choice(n_instances, min(method.n_basis, n_instances), replace=False))
@@ -241,7 +198,7 @@ class _Spaces:
         """Return the features of all instances."""
         if setting.kernel == "linear":
             return self.instances
-        kernel = InstanceKernel("rbf", self.gamma * setting.width)
+        kernel = InstanceKernel("rbf", setting.gamma)
         if self.last[0] != kernel:
             basis = dense_rows(self.instances, self.basis)
             self.last = kernel, kernel_columns(self.instances, basis, kernel, self.backend)

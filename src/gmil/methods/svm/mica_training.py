@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from gmil.errors import GmilError
-from gmil.methods.svm.kernels import first_maxima, hinge
+from gmil.methods.svm.kernels import Plane, first_maxima, hinge
 from gmil.methods.svm.training import bag_means, one_of_each
 
 if TYPE_CHECKING:
@@ -27,15 +27,6 @@ _FIRST_ROWS = 1000
 
 _TOLERANCE = 1e-6
 """Below the feasibility tolerance of the solver nothing counts as violated."""
-
-
-class Plane(NamedTuple):
-    """f(x) = x.weights - threshold, and how it was found."""
-
-    weights: Floats
-    threshold: float
-    objectives: Floats  # (n_iterations,)
-    stop_reason: str
 
 
 class SlackCosts(NamedTuple):
@@ -91,7 +82,7 @@ def train_mica(
             reason = "converged"
             break
         mixture = _replaced(mixture, one_of_each(best, len(scores)), fails)
-    return Plane(weights, threshold, np.array(objectives), reason)
+    return Plane(weights, -threshold, np.array(objectives), reason)
 
 
 def plane_objective(

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
-from gmil.methods.svm.kernels import Machine, first_maxima, hinge, svm_objective
+from gmil.methods.svm.kernels import Machine, Plane, first_maxima, hinge, svm_objective
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -145,8 +145,8 @@ def train_linear_witnesses(
     costs: Floats,
     max_iter: int,
     backend: Backend,
-) -> tuple[Floats, Machine]:
-    """Train linear MI-SVM with squared slacks and no Gram matrix; return the weights of f and the machine.
+) -> Plane:
+    """Train linear MI-SVM with squared slacks and no Gram matrix.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def train_linear_witnesses(
             reason = stop
             break
         rows = _replace_witnesses(rows, candidates[chosen])
-    return weights, Machine(np.ones(1), intercept, np.array(objectives), reason)
+    return Plane(weights, intercept, np.array(objectives), reason)
 
 
 def _stack(witnesses: Any, negatives: Instances) -> Any:
