@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +14,11 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
-from gmil.compat import Interval, StrOptions, checks_parameters
-from gmil.engine import BACKENDS, resolve
+from gmil.compat import Interval, checks_parameters
+from gmil.engine import resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
@@ -37,14 +38,16 @@ if TYPE_CHECKING:
 
 
 @register(method="weighted-gmil")
+@parameters
 class WeightedGMIL(BagClassifier):
     """Stacked kernel ridge regression on several embeddings of a bag: the method to start with.
 
     A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
     (mean and deviation) and its distances to a codebook of centres. Each description with a Laplacian or a Gaussian
     kernel is a view; on each a kernel ridge regression is fitted, its penalty chosen by leaving out every bag in
-    closed form. The views are added up
-    with weights, none negative, that predict best what was left out. Nothing has to be chosen by hand.
+    closed form. The views are added up with weights, none negative, that predict best what was left out. Models of
+    single instances, learnt from the labels of bags under noisy-or, join them and tell witnesses. Nothing has to be
+    chosen by hand.
 
     Parameters
     ----------
@@ -77,11 +80,6 @@ class WeightedGMIL(BagClassifier):
         See ``max_bags``.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, as in scikit-learn; not for indicator labels.
-    pos_label : label or None, default=None
-        The positive class of two; None is ``classes_[1]``. It is what training and ``score_instances`` are about;
-        decisions are about ``classes_[1]`` in any case.
-    n_jobs : int or None, default=None
-        Threads of the engine; None is every core of this process.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of the kernels.
     random_state : int, RandomState instance or None, default=None
@@ -104,9 +102,9 @@ class WeightedGMIL(BagClassifier):
         99 % of the training bags are nearer than this to a centre of another bag.
     classes_ : array of shape (n_classes,)
         For indicator labels the numbers of the columns.
-    pos_label_ : label or None
-        The positive class of two; None where there are more.
-    n_features_in_ : int
+    witnesses_ : dict or None
+        The witness model: models of single instances (``scorers``, with their weights in decisions, ``stacking``, and
+        in scores, ``mixture``), the weight of the views (``base``), and how much of what they know lies within bags.
 
     Notes
     -----
@@ -123,6 +121,21 @@ class WeightedGMIL(BagClassifier):
     True
     """
 
+    n_centers: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, ("auto",)], kw_only=False)
+    vote: str = parameter(default="kernel", rules=[("kernel", "linear")])
+    scales: Any = parameter(default="auto", rules=[("auto",), list, tuple])
+    views: Any = parameter(default=KINDS, rules=[list, tuple])
+    centers: str = parameter(default="random", rules=[CENTERS])
+    witness_model: bool = parameter(default=True, rules=["boolean"])
+    sample_size: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, ("auto",)])
+    max_bags: int = parameter(default=1500, rules=[Interval(Integral, 10, None, closed="left")])
+    n_points: int = parameter(default=500, rules=[AT_LEAST_ONE])
+    class_weight: Any = parameter(default=None, rules=[dict, ("balanced",), None])
+    pos_label: Any = None
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         **FITTED_VIEWS,
         "view_weights_": Items(VIEW_WEIGHT),
@@ -134,55 +147,6 @@ class WeightedGMIL(BagClassifier):
 
     _reads_blocks = True
     _folds_in_threads = True  # most of a fit is many small decompositions
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_centers": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "vote": [StrOptions({"kernel", "linear"})],
-        "scales": [StrOptions({"auto"}), list, tuple],
-        "views": [list, tuple],
-        "centers": [StrOptions(set(CENTERS))],
-        "witness_model": ["boolean"],
-        "sample_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "max_bags": [Interval(Integral, 10, None, closed="left")],
-        "n_points": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "pos_label": [Real, str, "boolean", None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_centers: int | str = "auto",
-        *,
-        vote: str = "kernel",
-        scales: Any = "auto",
-        views: Any = KINDS,
-        centers: str = "random",
-        witness_model: bool = True,
-        sample_size: int | str = "auto",
-        max_bags: int = 1500,
-        n_points: int = 500,
-        class_weight: Any = None,
-        pos_label: Any = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_centers = n_centers
-        self.vote = vote
-        self.scales = scales
-        self.views = views
-        self.centers = centers
-        self.witness_model = witness_model
-        self.sample_size = sample_size
-        self.max_bags = max_bags
-        self.n_points = n_points
-        self.class_weight = class_weight
-        self.pos_label = pos_label
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
 
     # ---------------------------------------------------------------- fit
 
