@@ -213,3 +213,23 @@ def test_bad_input_is_refused(gaussian_bags, monkeypatch):
 def test_musk1():
     bags, y = gmil.load_musk1(return_X_y=True)
     assert gmil.cross_validate(MICA(), bags, y).accuracy() > 0.66
+
+
+def test_a_program_that_one_method_does_not_solve_is_given_to_the_next(monkeypatch):
+    """On dense features the simplex method now and then ends with an unknown status."""
+    points, negatives = np.array([[2.0, 0.0], [2.0, 1.0]]), np.array([[0.0, 0.5], [0.5, 0.0]])
+    costs = slack_costs(10.0, np.ones(2), np.ones(2), balance=True)
+    expected = solve_plane(points, negatives, costs, np.arange(2))
+    solve, tried = mica_training.linprog, []
+
+    def lost_at_first(*args, method, **options):
+        tried.append(method)
+        found = solve(*args, method=method, **options)
+        if len(tried) == 1:
+            found.x = None
+        return found
+
+    monkeypatch.setattr(mica_training, "linprog", lost_at_first)
+    found = solve_plane(points, negatives, costs, np.arange(2))
+    assert tried == ["highs", "highs-ds"]
+    assert_allclose(found[0], expected[0], atol=1e-8)

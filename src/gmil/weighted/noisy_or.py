@@ -60,7 +60,7 @@ def fit_noisy_or(features: Floats, offsets: Integers, positive: Booleans, weight
         value = coefficients @ coefficients / 2 - weights @ likelihood
         return float(value), np.append(features.T @ pull.astype(features.dtype) + coefficients, pull.sum())
 
-    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "ftol": 1e-5})
     return found.x[:-1], float(found.x[-1])
 
 
