@@ -84,7 +84,6 @@ def place(tmp_path_factory):
     frame = pd.read_csv(folder / "good.csv")
     model = gmil.GMIL(4, random_state=0).fit(*gmil.read(frame))
     model.save(folder / "model.gmil")
-    gmil.VLADClassifier(n_clusters=2, random_state=0).fit(*gmil.read(frame)).save(folder / "vlad.gmil")
     (folder / "damaged.gmil").write_bytes((folder / "model.gmil").read_bytes()[:-40])
     return folder
 
@@ -171,7 +170,6 @@ CLUMSY = [
     ("a strange output", "predict {}/model.gmil {}/good.csv -o {}/p.xls", "must be a .csv or .parquet file, got"),
     ("no folder for it", "predict {}/model.gmil {}/good.csv -o {}/no/p.csv", "cannot be written"),
     ("output over input", "predict {}/model.gmil {}/good.csv -o {}/good.csv", "good.csv"),
-    ("scores of none", "predict {}/vlad.gmil {}/good.csv --instances", "has no scores for instances. Leave out"),
     ("no labels to score with", "score {}/model.gmil {}/bagged.csv", "bagged.csv has no labels. Name the label column"),
     ("other labels", "score {}/model.gmil {}/strange.csv", "which the model does not know; its classes are 0, 1."),
     ("no such bag", "explain {}/model.gmil {}/good.csv --bag m99", "There is no bag 'm99'; the bags are m0, m1, "),

@@ -135,11 +135,11 @@ def test_explain_names_bags_where_there_is_no_such(run, files):
     assert result.stderr.rstrip().endswith("Name another with --bag.")
 
 
-def test_explain_does_without_scores_and_takes_several_classes(run, gaussian_bags, tmp_path):
+def test_explain_names_witnesses_and_takes_several_classes(run, gaussian_bags, tmp_path):
     bags, y = gaussian_bags(n_bags=30, n_classes=3)
     gmil.write(tmp_path / "b.npz", bags, y)
     gmil.VLADClassifier(random_state=0).fit(bags, y).save(tmp_path / "v.gmil")
-    assert "gives no scores to instances" in run("explain", tmp_path / "v.gmil", tmp_path / "b.npz", "--bag", 4).stdout
+    assert "witness" in run("explain", tmp_path / "v.gmil", tmp_path / "b.npz", "--bag", 4).stdout
     model = gmil.GMIL(random_state=0).fit(bags, y)
     model.save(tmp_path / "g.gmil")
     found = json.loads(run("explain", tmp_path / "g.gmil", tmp_path / "b.npz", "--bag", 4, "--json").stdout)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import gmil
-from gmil import base
+from gmil import registry
 from gmil.errors import DatasetError
 from gmil.paper import load_spec, parse_spec, run
 from gmil.paper.runs.store import DamagedPartError, Store
@@ -112,7 +112,7 @@ class Flaky(ClassifierMixin, BaseEstimator):
 
 
 def test_what_failed_is_done_again_only_when_asked(toy_document, tmp_path, monkeypatch):
-    monkeypatch.setitem(base._methods, "flaky", Flaky)
+    monkeypatch.setitem(registry._methods, "flaky", Flaky)
     monkeypatch.setattr(Flaky, "broken", True)
     toy_document["method"] = [{"name": "flaky", "columns": ["paper"]}]
     spec = parse_spec(toy_document, "toy")

@@ -131,8 +131,9 @@ def test_detectors_with_topics_are_what_was_saved(tmp_path):
     np.testing.assert_array_equal(again.decide(bags), model.decide(bags))
     for old, new in zip(model.time_lines(bags[:2]), again.time_lines(bags[:2]), strict=True):
         assert [line.segments for line in old] == [line.segments for line in new]
-    middle = gmil.Bags(bags[0][5:6], [0, 1])  # frames that lie a second apart are judged one by one
-    assert again.time_lines(bags[:1])[0][1].scores[5] == pytest.approx(model.decide(middle)[0, 1])
+    # Frames that lie a second apart are decided one by one; their topics are found by iteration.
+    middle = gmil.Bags(bags[0][5:6], [0, 1])
+    assert again.time_lines(bags[:1])[0][1].scores[5] == pytest.approx(model.decide(middle)[0, 1], rel=1e-3)
 
 
 def test_views_leave_out_the_same_videos_where_there_are_many():

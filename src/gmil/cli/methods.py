@@ -22,6 +22,15 @@ def method_named(text: str) -> str:
     >>> method_named("WeightedGMIL"), method_named("miGraph"), method_named("CitationKNN")
     ('weighted-gmil', 'mi-graph', 'citation-knn')
     """
+    found = known_method(text)
+    if found is None:
+        msg = f"There is no method {text!r}; the methods are {', '.join(sorted(methods()))}."
+        raise BagValidationError(msg)
+    return found
+
+
+def known_method(text: str) -> str | None:
+    """Return the same, None where there is no such method."""
     known = methods()
     if text in known:
         return text
@@ -33,8 +42,7 @@ def method_named(text: str) -> str:
         if found:
             msg = f"{text!r} could be {' or '.join(found)}. Name one of them."
             raise BagValidationError(msg)
-    msg = f"There is no method {text!r}; the methods are {', '.join(sorted(known))}."
-    raise BagValidationError(msg)
+    return None
 
 
 def _other_names(known: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gmil.cli.inputs import DEFAULT_METHOD, INSTANCE_LABELS, Method, Reader
-from gmil.cli.methods import method_named
+from gmil.cli.methods import known_method
 from gmil.errors import SpecificationError
 from gmil.transform.impute import STRATEGIES
 
@@ -75,7 +75,8 @@ all_cores_option = jobs_option("Processes; by default all cores. Results do not 
 def _methods_in(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
     """Return methods that were given with commas between them, however they are written."""
     names = names_in(context, parameter, text)
-    return None if names is None else [method_named(name) for name in names]
+    # A table has some of the methods only, and tells which.
+    return None if names is None else [known_method(name) or name for name in names]
 
 
 methods_option = click.option(

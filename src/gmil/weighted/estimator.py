@@ -352,7 +352,7 @@ class WeightedGMIL(BagClassifier):
         super()._complete()
         if is_older:  # 0.1.0 kept them as decisions about the positive class
             self.left_out_decisions_ = self._oriented(self.left_out_decisions_)
-        if not hasattr(self, "witnesses_"):  # models of 0.1.0 have none
+        if hasattr(self, "views_") and not hasattr(self, "witnesses_"):  # models of 0.1.0 have none
             self.witnesses_ = None
 
     def _is_binary(self) -> bool:

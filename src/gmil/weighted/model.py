@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 KERNELS = ("laplacian", "gaussian")
 _SIGNS_AT_ONCE = 2_000_000
+_STEEPNESS = 5.0
+"""One over the distance, in standard deviations, from which on the slope of a Laplacian kernel is full."""
 
 
 class View(NamedTuple):
@@ -67,7 +69,8 @@ class View(NamedTuple):
         )
         if self.kernel == "gaussian":
             return 2 * (points.T @ pull - columns[:, :, None] * pull.sum(axis=1)[:, None, :])
-        signs = np.sign(points[None, :, :] - columns[:, None, :])
+        # A training bag is one of the points, where the kernel has a kink: rounding must not decide about its slope.
+        signs = np.clip(_STEEPNESS * (points[None, :, :] - columns[:, None, :]), -1, 1)
         return np.asarray(np.swapaxes(signs, 1, 2) @ pull.astype(np.float32))
 
 

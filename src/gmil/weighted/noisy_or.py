@@ -55,7 +55,7 @@ def fit_noisy_or(features: Floats, offsets: Integers, positive: Booleans, weight
         hazards = np.maximum(-np.add.reduceat(log_expit(-scores), offsets[:-1]), _LEAST)
         likelihood = np.where(positive, np.log(-np.expm1(-hazards)), -hazards)
         # The slope of the log-likelihood over the hazard, which grows with every score by the probability of it.
-        slopes = weights * np.where(positive, 1 / np.expm1(hazards), -1.0)
+        slopes = weights * np.where(positive, np.exp(-hazards) / -np.expm1(-hazards), -1.0)
         pull = -np.repeat(slopes, sizes) * expit(scores)
         value = coefficients @ coefficients / 2 - weights @ likelihood
         return float(value), np.append(features.T @ pull.astype(features.dtype) + coefficients, pull.sum())

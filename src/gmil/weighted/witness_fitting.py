@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
 from gmil.model_selection.folds import inner_folds
 from gmil.model_selection.metrics import auc
@@ -90,13 +91,14 @@ def draft_witnesses(
     inside = [*(~test for test in tests), np.ones(len(bags), dtype=bool)]
     scaled: dict[int, Any] = {}
     drafts, tables = [], []
-    for number, kernel in _kinds(spaces):
-        if number not in scaled:
-            scaled[number] = spaces[number].apply(instances, learning.backend)
-        draft, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, learning)
-        drafts.append(draft)
-        if rows is None:
-            tables.append(_largest_and_total(draft.scores_of(columns), offsets))
+    with one_blas_thread():  # results must not depend on the number of threads
+        for number, kernel in _kinds(spaces):
+            if number not in scaled:
+                scaled[number] = spaces[number].apply(instances, learning.backend)
+            draft, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, learning)
+            drafts.append(draft)
+            if rows is None:
+                tables.append(_largest_and_total(draft.scores_of(columns), offsets))
     fold_of = np.full(len(bags), len(tests))
     for number, test in enumerate(tests):
         fold_of[test] = number
