@@ -51,10 +51,12 @@ def _effects(fitted: FittedViews, bags: Bags, backend: Backend) -> Floats:
 def _effects_with(fitted: FittedViews, bags: Bags, scores: Floats, backend: Backend) -> Floats:
     """Return effects on the whole decision, given the log-odds of instances by every scorer."""
     model = cast("WitnessModel", fitted.witnesses)
-    without = np.stack([-_minimum_without(-own, bags.offsets, backend) for own in scores])
     largest = np.stack([np.repeat(backend.bag_max(own, bags.offsets), bags.sizes, axis=0) for own in scores])
-    rest = np.repeat(bags.sizes > 1, bags.sizes)[:, None]  # of a bag of one instance nothing is left
-    by_scorers = model.added(largest) - np.where(rest, model.added(without), 0.0)
+    rest = np.repeat(bags.sizes > 1, bags.sizes)[:, None]
+    # Of a bag of one instance nothing is left, which adds nothing to a decision.
+    nothing = model.nothing(bags.n_instances)
+    without = np.where(rest, [-_minimum_without(-own, bags.offsets, backend) for own in scores], nothing)
+    by_scorers = model.added(largest) - model.added(without)
     return model.base * _effects_by_views(fitted, bags, backend) + by_scorers
 
 

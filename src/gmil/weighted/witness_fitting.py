@@ -272,11 +272,20 @@ def _skill(values: Floats, positive: Booleans) -> float:
 def _stack(columns: Floats, positive: Booleans, weights: Floats) -> Floats:
     """Return a weight for every column, none negative, and the intercept, of a logistic regression.
 
-    Weights are drawn to those of the first column alone: the views decide, unless scorers know better.
+    The first column are the views. The others join them only where the log-likelihood rises by more than one for
+    each, which is Akaike's criterion; else the views stay as they are.
     """
     prior = np.eye(columns.shape[1])[0]
+    as_they_are = np.append(prior, 0.0)
     if positive.all() or not positive.any():
-        return np.append(prior, 0.0)
+        return as_they_are
+    together, loss = _fit_logistic(columns, positive, weights, prior)
+    alone = _fit_logistic(columns[:, :1], positive, weights, prior[:1])[1]
+    return together if alone - loss > columns.shape[1] - 1 else as_they_are
+
+
+def _fit_logistic(columns: Floats, positive: Booleans, weights: Floats, prior: Floats) -> tuple[Floats, float]:
+    """Return weights, none negative and drawn to a prior, with the intercept; and the loss."""
     sign = np.where(positive, 1.0, -1.0)
     counts = weights / weights.mean()
 
@@ -289,4 +298,4 @@ def _stack(columns: Floats, positive: Booleans, weights: Floats) -> Floats:
 
     bounds = [(0, None)] * len(prior) + [(None, None)]
     found: Any = minimize(loss, np.append(prior, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(found.x)
+    return np.asarray(found.x), float(found.fun)
