@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,36 +30,35 @@ if TYPE_CHECKING:
 _DATA = "bags"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MethodComparison:
     """Methods on the same folds of the same bags, the most accurate first.
 
     Attributes
     ----------
-    best : str or None
-        The most accurate method; controls do not count.
-    rows : list of dict
-        One per method and control, the most accurate first: ``method``, ``accuracy`` with its 95 % interval ``low`` to
-        ``high``, ``auc``, ``balanced_accuracy``, and ``difference_to_best``, ``p_value_to_best``, ``p_holm_to_best``
-        and ``verdict_to_best``; ``failure`` is why a method has no figures.
     results : dict of CVResult
         The cross-validation of every method and control that did not fail, by its name.
     summary : dict
         What ``gmil compare`` writes to ``compare.json``: rows, protocol, notes, failures, versions.
     """
 
-    results: dict[str, CVResult] = field(repr=False)
-    summary: dict[str, Any] = field(repr=False)
+    results: dict[str, CVResult]
+    summary: dict[str, Any]
 
     @property
     def best(self) -> str | None:
-        """The most accurate method."""
+        """The most accurate method, None where all failed; controls do not count."""
         best: str = self.summary["best"]
         return best if best in self.results else None
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per method and control, the most accurate first."""
+        """One row per method and control, the most accurate first.
+
+        A row has ``method``, ``accuracy`` with its 95 % interval ``low`` to ``high``, ``auc``, ``balanced_accuracy``,
+        ``difference_to_best``, ``p_value_to_best``, ``p_holm_to_best`` and ``verdict_to_best``; ``failure`` is why
+        a method has no figures.
+        """
         lines = comparison.flat_rows(self.summary)
         return [{key: value for key, value in line.items() if key not in ("label", "jobs")} for line in lines]
 
@@ -68,6 +67,12 @@ class MethodComparison:
         import pandas as pd
 
         return pd.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        """Return a line with what was compared: the results would fill pages."""
+        protocol = self.summary["protocol"]
+        how = f"{protocol['repeats']} x {protocol['folds']}-fold"
+        return f"MethodComparison({how}, best {self.best!r} of {[row['method'] for row in self.rows]})"
 
     def __str__(self) -> str:
         """Return a line per method: accuracy and its interval in per cent, AUC, and the verdict against the best."""
