@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import gmil
+from gmil import own_methods
 from gmil.cli.main import main
 
 ROOT = Path(__file__).parent.parent
@@ -43,6 +45,24 @@ def parse(words):
     command.make_context("gmil", words)
 
 
+def python_blocks(page):
+    """Return the examples in Python of a page."""
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    """Write the file that docs/own_methods.md begins with into the current directory."""
+    (tmp_path / "mymethods.py").write_text(python_blocks("own_methods")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(own_methods, "_own", {})
+    yield
+    sys.modules.pop("mymethods", None)
+
+
+@pytest.mark.usefixtures("own_module")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_those_that_gmil_takes(page):
     for words in commands(page):
@@ -92,7 +112,24 @@ PRINTED = {
 
 @pytest.mark.parametrize("page", PRINTED)
 def test_the_examples_of_a_page_run_as_they_are(page, capsys):
-    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
-    for lines in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+    for lines in python_blocks(page):
         exec(compile(lines, f"{page}.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == PRINTED[page]
+
+
+@pytest.mark.usefixtures("own_module", "small_paper")
+def test_the_own_method_of_its_page_runs_as_it_is(capsys):
+    page = ROOT / "docs/own_methods.md"
+    wanted = [words for words in commands(page) if "mymethods" in words]
+    assert [words.split()[0] for words in wanted] == ["methods", "cv", "compare", "paper"]
+    for words in wanted:
+        jobs = [] if words.startswith(("methods", "cv")) else ["--jobs", "1"]
+        result = CliRunner().invoke(main, [*shlex.split(words), *jobs])
+        assert result.exit_code == 0, f"gmil {words}: {result.output}"
+        assert "MeanVector" in result.stdout
+    own, example = python_blocks("own_methods")
+    assert len([line for line in own.partition("class ")[2].splitlines() if line.strip()]) <= 15
+    exec(compile(example, page.name, "exec"), {})
+    best, shape, worse = capsys.readouterr().out.splitlines()
+    assert (best, shape) == ("statistics", "(1, 1, 92)")
+    assert {"majority", "bag-size", "noise"} <= set(eval(worse))

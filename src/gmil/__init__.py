@@ -45,6 +45,7 @@ from gmil.witnesses import Explanation, Witness, smooth_scores
 if TYPE_CHECKING:
     from gmil.checks import DataCheck, Finding, check_data
     from gmil.methods import *  # noqa: F403
+    from gmil.paper.python_comparison import MethodComparison, compare
     from gmil.reporting import Report, report
     from gmil.transform.vectors import *  # noqa: F403
 
@@ -93,6 +94,7 @@ __all__ = [
     "GmilError",
     "Impute",
     "LazyBags",
+    "MethodComparison",
     "ModelFileError",
     "PerInstance",
     "Pipeline",
@@ -101,6 +103,7 @@ __all__ = [
     "Witness",
     "all_estimators",
     "check_data",
+    "compare",
     "cross_validate",
     "fetch_elephant",
     "fetch_fox",
@@ -129,6 +132,8 @@ _LATE_NAMES = {
     "DataCheck": "gmil.checks",
     "Finding": "gmil.checks",
     "check_data": "gmil.checks",
+    "MethodComparison": "gmil.paper.python_comparison",
+    "compare": "gmil.paper.python_comparison",
     "Report": "gmil.reporting",
     "report": "gmil.reporting",
     **dict.fromkeys(_BAG_VECTORS, "gmil.transform.vectors"),

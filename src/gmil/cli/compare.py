@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import numpy as np
 from joblib import cpu_count
 
 from gmil.bags.finite import refuse_non_finite
@@ -24,9 +23,8 @@ from gmil.cli.options import (
 )
 from gmil.cli.report import save_all
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.model_selection.instance_labels import check_instance_labels
-from gmil.model_selection.instance_result import InstanceResult
 from gmil.paper import comparison, run
+from gmil.paper.runs.data import Dataset
 from gmil.paper.runs.output import write_csv, write_json
 from gmil.paper.where import notes_on_where
 
@@ -92,10 +90,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     from gmil.datasets.fingerprint import data_fingerprint
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups
-    instances = None
-    if labelled.instance_y is not None:
-        labels = check_instance_labels(labelled.instance_y, bags, y)
-        instances = InstanceResult(labels, np.empty(0), bags.offsets, groups)
+    instances = comparison.instances_without_scores(Dataset(labelled.name, bags, y, groups, labelled.instance_y))
     methods, notes = comparison.choose_methods(bags, y, wanted.methods, quick=wanted.quick)
     pos_label = None if wanted.positive is None else label_among(wanted.positive, y)
     spec = comparison.comparison_spec(
@@ -109,9 +104,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
         groups=groups,
         missing=wanted.missing,
     )
-    if spec.protocol.folds < wanted.folds:
-        what = "bags" if groups is None else "groups"
-        notes.append(f"{spec.protocol.folds} folds and not {wanted.folds}: the rarest class has no more {what}.")
+    notes += comparison.notes_on_folds(spec, wanted.folds, groups)
     if wanted.quick:
         spec = spec.quickly()
     say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")

@@ -12,7 +12,6 @@ import numpy as np
 
 from gmil import datasets
 from gmil.bags.roles import Named, is_pattern
-from gmil.base import methods
 from gmil.cli.console import said_warnings, say
 from gmil.cli.methods import method_named
 from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, listed
@@ -21,6 +20,7 @@ from gmil.io.model_files import Origin
 from gmil.io.model_files.origin import marks_of
 from gmil.io.reading import column_names, read_named
 from gmil.io.scanning import scan_named
+from gmil.own_methods import all_methods
 from gmil.paper.runs.data import groups_of
 from gmil.pipeline import imputing
 from gmil.scale import LazyBags
@@ -260,7 +260,7 @@ def make_estimator(
 ) -> BaseEstimator:
     """Build the classifier that the command line describes; ``start`` are parameters that settings override."""
     method = method_named(method)
-    estimator = methods()[method]()
+    estimator = all_methods()[method]()
     parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
     if positive is not None:
         parameters["pos_label"] = label_among(positive, y)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.base import methods
-from gmil.cli.console import print_table
+from gmil.cli.console import print_table, say
 from gmil.errors import BagValidationError
+from gmil.own_methods import all_methods, import_method, load_plugin, plugin_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 def method_named(text: str) -> str:
     """Return the name on the command line of a method: written so, as tables print it, or as the class is called.
 
+    An own method, ``package.module:Class`` or the name of a plugin, is imported.
+
     >>> method_named("WeightedGMIL"), method_named("miGraph"), method_named("CitationKNN")
     ('weighted-gmil', 'mi-graph', 'citation-knn')
     """
     found = known_method(text)
     if found is None:
-        msg = f"There is no method {text!r}; the methods are {', '.join(sorted(methods()))}."
+        msg = f"There is no method {text!r}; the methods are {', '.join(sorted([*methods(), *plugin_names()]))}."
         raise BagValidationError(msg)
     return found
 
@@ -34,6 +37,8 @@ def known_method(text: str) -> str | None:
     known = methods()
     if text in known:
         return text
+    if ":" in text:
+        return import_method(text)
     pairs = list(_other_names(known))
     for written in (str, str.casefold):  # miGraph and MIGraph are two methods
         found = list(dict.fromkeys(method for name, method in pairs if written(name) == written(text)))
@@ -42,7 +47,7 @@ def known_method(text: str) -> str | None:
         if found:
             msg = f"{text!r} could be {' or '.join(found)}. Name one of them."
             raise BagValidationError(msg)
-    return None
+    return load_plugin(text)
 
 
 def _other_names(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -59,16 +64,17 @@ def _other_names(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def list_methods(name: str | None) -> None:
     """List all methods, or the parameters of one.
 
-    NAME is what --method takes: weighted-gmil, or WeightedGMIL as tables print it.
+    NAME is what --method takes: weighted-gmil, or WeightedGMIL as tables print it, or package.module:Class.
     """
     if name is None:
-        for method, cls in sorted(methods().items()):
-            click.echo(f"{method}\t{_summary(_class_of(cls))}")
+        _list()
         return
     method = method_named(name)
-    described = _class_of(methods()[method])
-    click.echo(f"{method}: {_summary(described)}\nIn Python gmil.{described.__name__}; here --set NAME=VALUE.\n")
-    defaults = methods()[method]().get_params(deep=False)
+    made = all_methods()[method]()
+    described, package = type(made), "gmil" if method in methods() else type(made).__module__
+    where = f"In Python {package}.{described.__qualname__}; here --set NAME=VALUE."
+    click.echo(f"{method}: {_summary(described)}\n{where}\n")
+    defaults = made.get_params(deep=False)
     texts = _parameter_texts(_sections(described).get("Parameters", []))
     rows = [[key, repr(value), texts.get(key, "")] for key, value in defaults.items()]
     print_table(["parameter", "default", "what it is"], rows, text_columns=3)
@@ -78,18 +84,29 @@ def list_methods(name: str | None) -> None:
             click.echo(f"\n{title}\n" + "\n".join(lines).strip())
 
 
-def _class_of(method: Any) -> Any:
-    """Return the class of a method, which is one, or one with parameters set."""
-    return getattr(method, "func", method)
+def _list() -> None:
+    """Print every method of gmil and of installed plugins; one that cannot be loaded is told, and left out."""
+    for name in plugin_names():
+        try:
+            load_plugin(name)
+        except BagValidationError as error:
+            say(str(error))
+    for method, make in sorted(all_methods().items()):
+        click.echo(f"{method}\t{_summary(type(make()))}")
 
 
 def _summary(cls: Any) -> str:
-    return (inspect.getdoc(cls) or "").partition("\n")[0]
+    return _doc(cls).partition("\n")[0]
+
+
+def _doc(cls: Any) -> str:
+    """Return the docstring of a class, and not that of a base where it has none."""
+    return inspect.cleandoc(cls.__doc__ or "")
 
 
 def _sections(cls: Any) -> dict[str, list[str]]:
     """Return the sections of a numpydoc docstring, each as its lines."""
-    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", inspect.getdoc(cls) or "", flags=re.MULTILINE)
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", _doc(cls), flags=re.MULTILINE)
     return {title: text.rstrip().splitlines() for title, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 

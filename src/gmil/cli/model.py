@@ -14,10 +14,12 @@ from gmil.bags.parquet_files import write_parquet
 from gmil.cli.console import StreamProgress, announced, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
+from gmil.io.model_files.registry import is_registered
 from gmil.model_selection.fold_by_fold import positive_class
 from gmil.model_selection.folds import fit_with_groups, last_step
+from gmil.own_methods import own_methods
 from gmil.safety.atomic import refuse_target, replacing
 from gmil.scale import LazyBags
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from sklearn.base import BaseEstimator
 
     from gmil.bags import Bags
     from gmil.cli.inputs import LabelledBags, Method, Reader
@@ -42,12 +45,24 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
         refuse_target(output, data)
         labelled = reader.labelled(data)
         estimator = method.estimator(labelled, seed)
+        _refuse_own(estimator, method.name)
         labelled = for_method(estimator, labelled, client)
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
         with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags, said_warnings():
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         model_files.save(estimator, output, reader.origin_of(labelled.bags))
         say(f"{output}: {method.name} fitted on {size}.")
+
+
+def _refuse_own(estimator: BaseEstimator, method: str) -> None:
+    """Refuse a class of somebody else's before it is fitted: no file may name code to import."""
+    last = last_step(estimator)[1]
+    if method in own_methods() and not (is_registered(last) or type(last).__module__.startswith("sklearn.")):
+        msg = (
+            f"{type(last).__name__} cannot be saved: a model file holds gmil's estimators only. Own methods run in "
+            "gmil cv, compare and paper; fit and save them in Python."
+        )
+        raise ModelFileError(msg)
 
 
 @click.command()

@@ -80,7 +80,10 @@ def _methods_in(context: click.Context, parameter: click.Parameter, text: str | 
 
 
 methods_option = click.option(
-    "--methods", metavar="A,B,...", callback=_methods_in, help="Only these methods; see gmil methods."
+    "--methods",
+    metavar="A,B,...",
+    callback=_methods_in,
+    help="Only these methods; see gmil methods. An own one is package.module:Class.",
 )
 missing_option = click.option(
     "--missing",
@@ -143,7 +146,9 @@ method_options = _as_record(
     "method",
     Method,
     click.option(
-        "--method", help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods."
+        "--method",
+        help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods. "
+        "An own one is package.module:Class.",
     ),
     setting_option,
     positive_option,

@@ -13,7 +13,8 @@ from joblib import cpu_count
 from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.options import all_cores_option, methods_option, options, output_option
 from gmil.cli.results import number, percent, print_notes, title_of, write_results
-from gmil.paper import load_spec, measure, run
+from gmil.paper import MethodEntry, load_spec, measure, run
+from gmil.paper.runs.jobs import own_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,9 @@ def _request(name: str, options: dict[str, Any]) -> Request:
     if options["repeats"] is not None:
         spec = spec.repeated(options["repeats"])
     if options["methods"] is not None:
-        spec = spec.restricted(options["methods"])
+        own = own_labels(options["methods"])
+        entries = [MethodEntry(name, label, columns=("paper",)) for name, label in own.items()]
+        spec = spec.joined_by(entries).restricted(options["methods"])
     jobs = cpu_count() if options["jobs"] is None else options["jobs"]
     return Request(spec, Path(options["output"]), jobs, options["retry_failed"])
 

@@ -10,7 +10,9 @@ from sklearn.utils import get_tags
 
 from gmil.checks.controls import CONTROLS
 from gmil.errors import SpecificationError
-from gmil.paper.runs.jobs import known_methods
+from gmil.model_selection.instance_labels import check_instance_labels
+from gmil.model_selection.instance_result import InstanceResult
+from gmil.paper.runs.jobs import known_methods, own_labels
 from gmil.paper.runs.output import flat, summary_of
 from gmil.paper.runs.parsing import load_spec
 from gmil.paper.runs.specification import MethodEntry, Protocol, Spec
@@ -20,9 +22,11 @@ from gmil.validation import refuse_fractions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sklearn.base import BaseEstimator
+
     from gmil.bags import Bags
     from gmil.checks import DataCheck
-    from gmil.model_selection.instance_result import InstanceResult
+    from gmil.paper.runs.data import Dataset
     from gmil.paper.runs.results import Results
 
 NAME = "compare"
@@ -56,7 +60,7 @@ def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bo
     several = len(np.unique(np.asarray(y))) > 2
     chosen, notes = [], []
     for name in asked or (QUICK_METHODS if quick else METHODS):
-        if several and not get_tags(known[name]()).classifier_tags.multi_class:
+        if several and not _knows_several(known[name]()):
             notes.append(f"{name} is left out: it is for two classes only.")
         elif not asked and bags.n_instances > MOST_INSTANCES.get(name, bags.n_instances):
             notes.append(
@@ -65,6 +69,12 @@ def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bo
         else:
             chosen.append(name)
     return [name for name in chosen if name not in CONTROLS], notes
+
+
+def _knows_several(estimator: BaseEstimator) -> bool:
+    """Tell whether a method takes more than two classes; of an own one that is no ClassifierMixin nobody knows."""
+    tags = get_tags(estimator).classifier_tags
+    return tags is None or bool(tags.multi_class)
 
 
 def comparison_spec(
@@ -95,7 +105,7 @@ def comparison_spec(
             f"Add {what}s, or leave it out."
         )
         raise SpecificationError(msg)
-    labels = {entry.name: entry.label for entry in load_spec("table1").first_entries()}
+    labels = {entry.name: entry.label for entry in load_spec("table1").first_entries()} | own_labels(methods)
     known = known_methods()
     entries = []
     for name in methods:
@@ -111,6 +121,14 @@ def comparison_spec(
         protocol=Protocol(folds=min(folds, rarest), repeats=repeats, seed=seed),
         missing=missing,
     )
+
+
+def instances_without_scores(data: Dataset) -> InstanceResult | None:
+    """Return the labels of instances, which `summarize` measures scores on; None where there are none."""
+    if data.instance_y is None:
+        return None
+    labels = check_instance_labels(data.instance_y, data.bags, data.y)
+    return InstanceResult(labels, np.empty(0), data.bags.offsets, data.groups)
 
 
 def summarize(
@@ -183,6 +201,13 @@ def _against_best(results: Results, dataset: str, methods: Sequence[str], best: 
         return {}
     compared = compare_with_best(known, best, n_bags=results.n_bags(dataset))
     return {method: asdict(one) for method, one in compared.items()}
+
+
+def notes_on_folds(spec: Spec, wanted: int, groups: Any) -> list[str]:
+    """Return what must be said where there are fewer folds than were asked for."""
+    what = "bags" if groups is None else "groups"
+    fewer = f"{spec.protocol.folds} folds and not {wanted}: the rarest class has no more {what}."
+    return [fewer] if spec.protocol.folds < wanted else []
 
 
 def notes_on_groups(column: str | None, groups: Any) -> list[str]:

@@ -31,7 +31,13 @@ _LONGEST_REASON = 400
 
 def execute(job: Job, dataset: Dataset) -> pa.Table:
     """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error."""
+    return measured(job, dataset)[0]
+
+
+def measured(job: Job, dataset: Dataset) -> tuple[pa.Table, CVResult | None]:
+    """Return the rows of a job, and the cross-validation that they are of; None where a fit failed."""
     choices: Choices = {}
+    result = None
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
@@ -44,7 +50,8 @@ def execute(job: Job, dataset: Dataset) -> pa.Table:
             rows = [row | _instance_scores(result, *place) for row, place in zip(rows, _places(job), strict=True)]
     shared = {**_shared(job), "warnings": json.dumps(sorted({one_line(w.message) for w in caught}))}
     numbers = [{"repeat": job.repeat + r, "seed": job.seed + r, "fold": fold} for r, fold in _places(job)]
-    return table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
+    table = table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
+    return table, result
 
 
 def _places(job: Job) -> list[tuple[int, int]]:

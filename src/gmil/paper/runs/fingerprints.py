@@ -6,6 +6,7 @@ import ast
 import hashlib
 import inspect
 import json
+import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,13 +70,42 @@ def _sources(cls: type, tuned: bool) -> dict[str, Path]:
     for base in cls.__mro__:
         module = inspect.getmodule(base)
         file, name = getattr(module, "__file__", None), getattr(module, "__name__", "")
-        if file is not None and name.partition(".")[0] not in _FOREIGN:
+        package = name.partition(".")[0]
+        if file is not None and package not in _FOREIGN:
             found[name.removeprefix("gmil.")] = Path(file)
+            found |= {} if package == "gmil" else _modules_beside(name, Path(file))
     if tuned:
         found["paper.tables.tuning"] = _PACKAGE / "paper" / "tables" / "tuning.py"
     _add_imports(found)
     engine = [path for path in (_PACKAGE / "engine").rglob("*") if path.suffix in {".py", *_COMPILED}]
     return found | {path.relative_to(_PACKAGE).as_posix(): path for path in engine}
+
+
+def _modules_beside(name: str, path: Path) -> dict[str, Path]:
+    """Return the modules that a module of somebody else's imports from its own folder, or package, and so on."""
+    folder = path.parents[name.count(".") + (path.name == "__init__.py")]
+    found, waiting = {name: path}, [(name, path)]
+    while waiting:
+        for imported in _imports(*waiting.pop()):
+            file = Path(getattr(sys.modules.get(imported), "__file__", None) or "")
+            beside = file.suffix == ".py" and file.is_relative_to(folder)
+            if beside and imported not in found and "site-packages" not in file.relative_to(folder).parts:
+                found[imported] = file
+                waiting.append((imported, file))
+    return found
+
+
+def _imports(name: str, path: Path) -> list[str]:
+    """Return the names of modules that a file imports, and of what may be one."""
+    package, names = name if path.name == "__init__.py" else name.rpartition(".")[0], []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = ".".join(package.split(".")[: len(package.split(".")) + 1 - node.level]) if node.level else ""
+            module = ".".join(filter(None, [above, node.module]))
+            names += [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def _add_imports(found: dict[str, Path]) -> None:
@@ -99,14 +129,8 @@ def _file_of(name: str) -> Path | None:
 
 @cache
 def _gmil_imports(path: Path, changed: int) -> tuple[str, ...]:  # noqa: ARG001  a changed file is read again
-    names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gmil":
-            module = (node.module or "").removeprefix("gmil").removeprefix(".")
-            names += [module, *(f"{module}.{alias.name}".removeprefix(".") for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names += [alias.name.removeprefix("gmil.") for alias in node.names if alias.name.startswith("gmil.")]
-    return tuple(dict.fromkeys(names))
+    names = [name for name in _imports("", path) if name.partition(".")[0] == "gmil"]
+    return tuple(dict.fromkeys(name.removeprefix("gmil").removeprefix(".") for name in names))
 
 
 @cache

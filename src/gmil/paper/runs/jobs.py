@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gmil import base
 from gmil.checks.controls import CONTROLS
 from gmil.errors import SpecificationError, listed
+from gmil.own_methods import all_methods, label_of, own_methods
 from gmil.paper.runs.fingerprints import canonical, canonical_json, code_fingerprint
 from gmil.paper.tables.grids import has_grid, settings_of
 from gmil.pipeline import Pipeline, imputing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sklearn.base import BaseEstimator
 
@@ -103,8 +103,14 @@ class Case:
 
 
 def known_methods() -> dict[str, type[BaseEstimator]]:
-    """Return every method that can be measured here: registered estimators and controls."""
-    return {**base.methods(), **{name: cls for name, (_, cls) in CONTROLS.items()}}
+    """Return every method that can be measured here: registered estimators, own ones that were named, and controls."""
+    return {**all_methods(), **{name: cls for name, (_, cls) in CONTROLS.items()}}
+
+
+def own_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return what own methods are called in a table: as the class, or in full where two classes have one name."""
+    own = {name: label_of(name) for name in names if name in own_methods()}
+    return {name: label if list(own.values()).count(label) == 1 else name for name, label in own.items()}
 
 
 def notes_on_unmeasured(spec: Spec) -> list[str]:
@@ -189,10 +195,22 @@ def sweep_label(sweep: ParameterSweep, value: Any) -> str:
     return f"{sweep.parameter}={value}"
 
 
+def whole_job(spec: Spec, case: Case, data: Dataset) -> Job:
+    """Return all repeats of a case as one job, for who keeps no rows."""
+    return Job(**_shared(spec, case, data), repeat=0, repeats=case.repeats, seed=spec.protocol.seed)
+
+
 def _jobs(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
-    """Yield the jobs of a case; instances are scored where they have labels and the method has scores."""
+    """Yield the jobs of a case, whose rows are kept."""
+    shared = _shared(spec, case, data)
+    for repeat, repeats in blocks_of_repeats(case.repeats):
+        yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
+
+
+def _shared(spec: Spec, case: Case, data: Dataset) -> dict[str, Any]:
+    """Return what the jobs of a case share; instances are scored where they have labels and the method has scores."""
     tuned, names = case.settings is not None, ("dataset", "method", "column", "label", "estimator", "settings")
-    shared = {
+    return {
         **{name: getattr(case, name) for name in names},
         "spec": spec.name,
         "params": canonical(measured_params(case.estimator)),
@@ -202,8 +220,6 @@ def _jobs(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
         "scores_instances": data.instance_y is not None and hasattr(case.estimator, "score_instances"),
         "code": "+".join(code_fingerprint(type(step), tuned=tuned) for step in _steps(case.estimator)),
     }
-    for repeat, repeats in blocks_of_repeats(case.repeats):
-        yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
 
 
 def _steps(estimator: BaseEstimator) -> list[BaseEstimator]:

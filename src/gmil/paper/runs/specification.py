@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gmil.errors import SpecificationError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 COLUMNS = ("paper", "tuned")
 MOST_SETTINGS = 30
@@ -223,6 +223,14 @@ class Spec:
         for entry in self.methods:
             found.setdefault(entry.name, entry)
         return tuple(found.values())
+
+    def joined_by(self, methods: Iterable[MethodEntry]) -> Spec:
+        """Return the same with further methods at its end, where it is a table of methods."""
+        return self.having((*self.methods, *methods)) if self.methods else self
+
+    def having(self, methods: Iterable[MethodEntry]) -> Spec:
+        """Return the same with these methods."""
+        return dataclasses.replace(self, methods=tuple(methods))
 
     def restricted(self, methods: Collection[str]) -> Spec:
         """Return the same with some of its methods; a name that it does not have is refused."""
