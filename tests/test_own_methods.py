@@ -170,6 +170,13 @@ def test_a_fit_that_fails_is_a_failure_of_that_method_alone(run, module, data):
     assert "failed" in found.stdout
 
 
+def test_cv_tells_what_a_method_raises_and_where(run, module, data):
+    found = run("cv", data, "--method", f"{module}:Failing", "--folds", 3)
+    assert found.exit_code == 1
+    told = f"gmil: The method '{module}:Failing' failed: RuntimeError: no luck today \\({module}.py, line \\d+\\).\n"
+    assert re.fullmatch(told, found.stderr)
+
+
 def test_fit_refuses_what_no_model_file_may_hold_before_it_is_fitted(run, module, data, tmp_path):
     found = run("fit", data, "--method", f"{module}:Failing", "-o", tmp_path / "model.gmil")
     assert found.exit_code == 2

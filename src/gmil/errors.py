@@ -122,6 +122,10 @@ class ClusterError(GmilError, OSError):
     """A Dask cluster that has no workers, or none that can work, or that is lost."""
 
 
+class MethodFailedError(GmilError, RuntimeError):
+    """A method of somebody else's that raised an error while it was fitted or predicted."""
+
+
 class SpecificationError(GmilError, ValueError):
     """An experiment that is not described as it must be."""
 

@@ -6,20 +6,22 @@ entry point group ``gmil.methods``. A name in a file is only looked up among tho
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
+import traceback
 from functools import reduce
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, GmilError, MethodFailedError
 from gmil.registry import methods
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from importlib.metadata import EntryPoint
 
 GROUP = "gmil.methods"
@@ -59,6 +61,22 @@ def load_plugin(name: str) -> str | None:
     """Import the method that an installed package offers under a name, and return the name; None where none does."""
     plugin = next(iter(entry_points(group=GROUP, name=name)), None)
     return None if plugin is None else _enlist(name, _loaded(plugin))
+
+
+@contextlib.contextmanager
+def failures_told(name: str) -> Iterator[None]:
+    """Turn what an own method raises into one sentence with its place; errors of gmil's methods stay what they are."""
+    try:
+        yield
+    except GmilError:
+        raise
+    except Exception as error:
+        if name not in _own:
+            raise
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}, line {place.lineno}"  # noqa: PTH119
+        msg = f"The method {name!r} failed: {_reason(error)} ({where})."
+        raise MethodFailedError(msg) from error
 
 
 def label_of(name: str) -> str:

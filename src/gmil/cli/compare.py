@@ -135,8 +135,9 @@ def _print(summary: dict[str, Any]) -> None:
             rows.append([row["label"], "failed", "", "", ""])
             continue
         low, high = (f"{100 * limit:.1f}" for limit in cell["interval"])
+        auc = "-" if cell["auc"] != cell["auc"] else f"{cell['auc']:.3f}"  # there are methods without decisions
         against = "" if cell["against_best"] is None else cell["against_best"]["verdict"]
-        rows.append([row["label"], f"{100 * cell['accuracy']:.1f}", f"{low} - {high}", f"{cell['auc']:.3f}", against])
+        rows.append([row["label"], f"{100 * cell['accuracy']:.1f}", f"{low} - {high}", auc, against])
     protocol = summary["protocol"]
     title = f"{summary['title']}: {protocol['repeats']} x {protocol['folds']}-fold, seed {protocol['seed']}; per cent"
     if summary["data"]["group"] is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.bags.finite import MISSING
-from gmil.errors import ClusterError, DatasetError, DiskError, GmilError
+from gmil.errors import ClusterError, DatasetError, DiskError, GmilError, MethodFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def clear_errors() -> Iterator[None]:
     """Turn an error into one sentence and an exit code: 2 for bad input, 1 for work that failed."""
     try:
         yield
-    except (ClusterError, DatasetError, DiskError) as error:
+    except (ClusterError, DatasetError, DiskError, MethodFailedError) as error:
         _end(error, FAILED)
     except (GmilError, ValueError) as error:
         _end(error, WRONG_USE)

@@ -14,6 +14,7 @@ from gmil.cli.options import instance_block_options, jobs_option, json_option, m
 from gmil.cli.results import instance_cells, instance_titles
 from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.folds import last_step
+from gmil.own_methods import failures_told
 from gmil.paper import published_accuracy
 from gmil.scale import LazyBags
 
@@ -60,7 +61,8 @@ def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **p
 
 def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> dict[str, Any]:
     estimator = method.estimator(data)
-    found = _validate(for_method(estimator, data, client), method.name, estimator, protocol)
+    with failures_told(method.name):
+        found = _validate(for_method(estimator, data, client), method.name, estimator, protocol)
     return {**found, "missing": method.missing}
 
 
