@@ -45,7 +45,7 @@ def test_every_command_has_two_examples_that_can_be_parsed():
             while isinstance(command, click.Group):
                 command, arguments = command.commands[arguments[0]], arguments[1:]
             assert command in [inner for _, inner in commands_of(ALL_COMMANDS[path])]
-            command.make_context(path, arguments, parent=click.Context(main, help_option_names=["-h", "--help"]))
+            command.make_context(path, arguments, parent=click.Context(main))
 
 
 @pytest.mark.parametrize("path", ALL_COMMANDS)
@@ -56,6 +56,11 @@ def test_help_shows_examples_and_cuts_nothing_at_80_columns(path):
     listed = shown.partition("Commands:")[2].partition("Examples:")[0]
     assert "..." not in listed
     assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", ALL_COMMANDS)
+def test_short_help_option_works_for_a_command_called_alone(path):
+    assert CliRunner().invoke(ALL_COMMANDS[path], ["-h"]).exit_code == 0
 
 
 def test_ctrl_c_is_130_wrong_use_2_and_failed_work_1(monkeypatch):

@@ -142,8 +142,10 @@ def commands_of(command: click.Command, path: str = "gmil") -> Iterator[tuple[st
 
 
 def add_help(main: click.Group) -> None:
-    """Give every command its summary and its examples."""
+    """Give every command its summary, its examples and ``-h``."""
     for path, command in commands_of(main):
+        # click keeps the help option of a command's first call, so that it must not depend on the group above.
+        command.context_settings["help_option_names"] = ["-h", "--help"]
         known = HELP.get(path)
         if known is not None:
             command.short_help = known.summary or None

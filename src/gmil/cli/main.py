@@ -34,7 +34,7 @@ class _Main(click.Group):
             return super().invoke(ctx)
 
 
-@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Main)
 @click.version_option(__version__, prog_name="gmil")
 def main() -> None:
     """Learn from bags of instances: a label per bag, a score per instance."""
