@@ -13,7 +13,16 @@ from gmil.bags.finite import are_usable
 from gmil.bags.tables import unmasked
 from gmil.engine.threads import n_threads
 from gmil.scale.parquet import ParquetSource
-from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
+from gmil.scale.passes import (
+    ArraySource,
+    Joined,
+    Part,
+    call_on_whole_bags,
+    in_threads,
+    read_whole_bags,
+    reduce_part,
+    take_from_part,
+)
 from gmil.scale.resident import TensorSource, is_tensor
 
 if TYPE_CHECKING:
@@ -289,13 +298,22 @@ class LazyBags:
         """
         places = self.bags_of_source()
         wanted, back = np.unique(places, return_inverse=True)
-        found = np.concatenate([function(block) for block in self.blocks()])
+        found = np.concatenate(list(self._over_blocks(function, wanted)))
         if np.array_equal(wanted, places):
             return found
         if not per_instance:
             return found[back]
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.source_offsets)[wanted])])
         return found[bag_parts.rows_of_bags(offsets, back)[0]]
+
+    def _over_blocks(self, function: Callable[[Bags], Any], wanted: Integers) -> Iterator[Any]:
+        """Yield what a function returns for whole bags, in order; a task of a cluster takes those of a part."""
+        if self.runner is None:
+            return map(function, self.blocks())
+        part_of = np.searchsorted(self.source.edges, self.source_offsets[wanted], side="right")
+        runs = np.split(wanted, np.flatnonzero(np.diff(part_of)) + 1)
+        rest = self.block_rows(), self.source_ids, self.feature_names, function
+        return self.runner(call_on_whole_bags, [(self.source, self._parts(run), *rest) for run in runs])
 
     def reduce(
         self, function: BagFunction, joins: Sequence[Join], *, n_threads: int = 1, rows: int | None = None
@@ -343,9 +361,13 @@ class LazyBags:
     def _parts(self, wanted: Integers) -> list[Part]:
         """Return the parts of the source that hold some of the wanted bags, (ascending) numbers of its bags."""
         edges, offsets = self.source.edges, self.source_offsets
+        if not len(wanted):
+            return []
         is_wanted = np.zeros(len(offsets) - 1, dtype=bool)
         is_wanted[wanted] = True
-        parts = [Part.of(number, edges, offsets, is_wanted) for number in range(len(edges) - 1)]
+        first, last = np.searchsorted(edges, offsets[[wanted[0], wanted[-1] + 1]], side="right")
+        numbers = range(first - 1, min(last, len(edges) - 1))
+        parts = [Part.of(number, edges, offsets, is_wanted) for number in numbers]
         return [part for part in parts if part.wanted.any()]
 
     def _read_rows(self, rows: Integers) -> Floats:
