@@ -203,6 +203,11 @@ def test_the_legend_of_a_plot_is_copied_with_it(visit, run_page):
     boxes = figure.bounding_box(), legend.bounding_box()
     found = saved_image(page, figure.get_by_role("button", name="Copy as image"))
     assert found[1] == pytest.approx(2 * (sum(box["height"] for box in boxes) + 16), abs=2)
+    names = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('.legend li')].map((e) => e.getBoundingClientRect().right))"
+    )
+    widest = max(boxes[0]["width"], names - boxes[1]["x"])
+    assert found[0] == pytest.approx(2 * (widest + 16), abs=2)
 
 
 def test_every_plot_has_the_button(visit, model_page, run_page):

@@ -42,16 +42,27 @@ const addCopyButton = (() => {
     }
   };
 
+  const radius = (style, box) => {
+    const given = style.borderTopLeftRadius;
+    return given.endsWith('%') ? parseFloat(given) / 100 * box.height : parseFloat(given) || 0;
+  };
   const paint = async (context, element, left, top) => {
     const origin = element.getBoundingClientRect();
     const at = (box) => [box.left - origin.left + left, box.top - origin.top + top];
     for (const part of element.querySelectorAll('*')) {
       const [style, box] = [getComputedStyle(part), part.getBoundingClientRect()];
       if (part.closest(`svg, ${LEFT_OUT}`) || box.width === 0) continue;
-      context.fillStyle = style.backgroundColor;
+      const border = parseFloat(style.borderTopWidth);
+      const [x, y] = at(box);
+      const [width, height] = [box.width - border, box.height - border];
       context.beginPath();
-      context.roundRect(...at(box), box.width, box.height, Math.min(parseFloat(style.borderTopLeftRadius) || 0, box.height / 2));
+      context.roundRect(x + border / 2, y + border / 2, width, height, Math.min(radius(style, box), height / 2));
+      context.fillStyle = style.backgroundColor;
       context.fill();
+      if (border > 0) {
+        Object.assign(context, { strokeStyle: style.borderTopColor, lineWidth: border });
+        context.stroke();
+      }
     }
     for (const svg of element.querySelectorAll('svg')) {
       const box = svg.getBoundingClientRect();
@@ -69,11 +80,15 @@ const addCopyButton = (() => {
     }
   };
 
-  // A picture of elements, one below the other.
+  // A picture of elements, one below the other; those inside one parent keep their places along its width.
   const picture = async (elements) => {
     const boxes = elements.map((element) => element.getBoundingClientRect());
+    const lefts = elements.map((element, i) =>
+      (element.parentElement === elements[0].parentElement ? boxes[i].left - boxes[0].left : 0));
+    const widths = elements.map((element, i) =>  // a list of names may be far wider than what is in it
+      (element.matches('ul') ? Math.max(...[...element.children].map((e) => e.getBoundingClientRect().right)) - boxes[i].left : boxes[i].width));
     const canvas = document.createElement('canvas');
-    canvas.width = Math.ceil(SCALE * (Math.max(...boxes.map((box) => box.width)) + 2 * MARGIN));
+    canvas.width = Math.ceil(SCALE * (Math.max(...widths.map((width, i) => lefts[i] + width)) + 2 * MARGIN));
     canvas.height = Math.ceil(SCALE * (boxes.reduce((sum, box) => sum + box.height, 0) + 2 * MARGIN));
     const context = canvas.getContext('2d');
     context.scale(SCALE, SCALE);
@@ -81,7 +96,7 @@ const addCopyButton = (() => {
     context.fillRect(0, 0, canvas.width, canvas.height);
     let top = MARGIN;
     for (const [i, element] of elements.entries()) {
-      await paint(context, element, MARGIN, top);
+      await paint(context, element, MARGIN + lefts[i], top);
       top += boxes[i].height;
     }
     return new Promise((resolve) => { canvas.toBlob(resolve, 'image/png'); });

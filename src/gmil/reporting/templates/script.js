@@ -39,6 +39,9 @@
     return size >= 1e6 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(4).replace(/\.?0+$/, '');
   };
 
+  const brief = (text, most) =>  // long names often differ at their ends only
+    (text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2))}…${text.slice(1 - Math.floor(most / 2))}`);
+
   const explore = (section) => {
     const data = JSON.parse(section.querySelector('script[type="application/json"]').textContent);
     const box = section.querySelector('.explorer');
@@ -65,7 +68,7 @@
         [bag.name, bag.label ?? '', bag.predicted].some((text) => text.toLowerCase().includes(wanted)));
       matching = [...matching].sort(orders[order.value]);
       list.replaceChildren(...matching.map((bag) => make('option', { value: bag.number },
-        `${isWrong(bag) ? '✗ ' : ''}${bag.name}  ·  ${bag.predicted}`)));
+        `${isWrong(bag) ? '✗ ' : ''}${brief(bag.name, 18)}  ·  ${brief(bag.predicted, 16)}`)));
       section.querySelector('.found').textContent = `${matching.length} of ${data.bags.length} bags`;
       if (!matching.includes(chosen)) show(matching[0] ?? null);
       else list.value = chosen.number;
