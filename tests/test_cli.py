@@ -219,7 +219,10 @@ def test_doctor(run):
     assert found["native"]["compiled"] == ("native" in found["backends"])
     assert found["cores"] >= 1
     assert found["versions"]["numpy"] == np.__version__
-    assert "backend" in run("doctor").stdout
+    printed = run("doctor").stdout
+    assert "backend" in printed
+    assert "dask" in printed
+    assert not set("{}[]'") & set(printed)  # for people
 
 
 # ------------------------------------------------------------------ bad input

@@ -55,6 +55,8 @@ def info(source: str, reader: Reader, as_json: bool) -> None:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return listed([f'{count} of "{label}"' for label, count in value.items()], most=10)
     return listed([str(item) for item in value], most=10) if isinstance(value, list) else str(value)
 
 
