@@ -117,7 +117,7 @@ def test_fit_then_predict_bags(run, bags_file, tmp_path):
     single = gmil.read(path)[0]
     np.testing.assert_array_equal([int(r["prediction"]) for r in rows], model.predict(single))
     np.testing.assert_allclose([float(r["decision"]) for r in rows], model.decision_function(single))
-    np.testing.assert_allclose([float(r["probability"]) for r in rows], model.predict_proba(single)[:, 1])
+    np.testing.assert_allclose([float(r["probability_1"]) for r in rows], model.predict_proba(single)[:, 1])
     assert [r["bag"] for r in rows] == list(bags.bag_ids)
 
 
@@ -219,7 +219,10 @@ def test_doctor(run):
     assert found["native"]["compiled"] == ("native" in found["backends"])
     assert found["cores"] >= 1
     assert found["versions"]["numpy"] == np.__version__
-    assert "backend" in run("doctor").stdout
+    printed = run("doctor").stdout
+    assert "backend" in printed
+    assert "dask" in printed
+    assert not set("{}[]'") & set(printed)  # for people
 
 
 # ------------------------------------------------------------------ bad input

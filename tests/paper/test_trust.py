@@ -94,7 +94,7 @@ def test_p_values_name_their_test_and_are_no_chances_of_a_hypothesis():
     texts = [finding.text for finding in check_data(*clean()).findings if "p = " in finding.text]
     assert len(texts) == 4
     assert all(" of no " not in text and " of being " not in text for text in texts)
-    assert [("by permutation" in text, "by DeLong's test" in text) for text in texts] == [
+    assert [("(permutation test: p = " in text, "(one-sided DeLong test: p = " in text) for text in texts] == [
         (True, False),
         (True, False),
         (False, True),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="A .html, .md or .json file; by default all three in the folder of the run, or MODEL with .html.",
 )
 @click.option(
-    "--look", metavar="DATA", help='Data set of gmil paper to look inside a model of, or "none"; by default musk2.'
+    "--look", metavar="DATA", help='Data set of a gmil paper run whose model is shown, or "none"; musk2 by default.'
 )
 @data_options
 def report(run: str, data: str | None, output: str | None, look: str | None, reader: Reader) -> None:

@@ -98,7 +98,7 @@ def choose_instances(ranking: Integers) -> Integers:
 def instance_scores(model: Any, bags: Bags, column: int) -> tuple[Floats | None, str]:
     """Return scores of instances for one class, or None, and what they mean."""
     if not hasattr(model, "score_instances"):
-        return None, f"{type(model).__name__} gives no scores to instances; they stand in their order."
+        return None, f"{type(model).__name__} has no scores of instances; they are in their order in the bag."
     try:
         scores = np.asarray(model.score_instances(bags))
         meaning = _meaning(model)

@@ -284,7 +284,7 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report says.
+    """The content of a report.
 
     Parameters
     ----------
