@@ -150,7 +150,8 @@ def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
     path, _, _ = bags_file
     assert run("fit", path, "-o", tmp_path / "m.gmil", "--positive", "0").exit_code == 0
     assert gmil.load(tmp_path / "m.gmil").pos_label == 0
-    rows = run("predict", tmp_path / "m.gmil", path).stdout.splitlines()[1:]
+    header, *rows = run("predict", tmp_path / "m.gmil", path).stdout.splitlines()
+    assert header.replace('"', "") == "bag,prediction,decision,probability_0"
     for prediction, decision, probability in (map(float, row.split(",")[-3:]) for row in rows):
         assert (prediction == 0) == (decision > 0) == (probability > 0.5)
     wrong = run("fit", path, "-o", tmp_path / "x.gmil", "--positive", "yes")

@@ -49,7 +49,9 @@ def test_clean_bags_pass():
     assert found.verdict == "better than chance and than bag size"
     assert {finding.level for finding in found.findings} == {"ok"}
     assert found["bags per class"].value == 30
+    assert found["bags per class"].text == '30 of "0", 30 of "1".'
     assert found["majority class"].value == 0.5
+    assert found["majority class"].text == 'Majority-class baseline, always "0": 50.0% accuracy.'
     assert found["shuffled labels"].value == pytest.approx(1 / 21)
 
 
@@ -239,6 +241,7 @@ def test_constant_features_and_placeholders():
     rows[::50, 1] = -999
     found = check_data(Bags(rows, bags.offsets, feature_names=[f"f{i}" for i in range(10)]), y)
     assert (found["constant features"].level, found["constant features"].value) == ("note", 1)
+    assert found["constant features"].text == "1 of 10 features is constant and carries no information: f0."
     assert found["placeholder values"].value == 1
     assert "-999 in f1" in found["placeholder values"].text
 

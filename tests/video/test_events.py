@@ -255,6 +255,8 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert found["topics"] == [25, 50, 100]
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
     assert f"{said}; topics: 2, 5" in run("cv", folder / "frames.parquet", *options, "--topics", "5,2").stdout
+    many = run("cv", folder / "frames.parquet", *options, "--topics", "2,25,50").stdout  # there are 8 videos
+    assert f"{said}; topics: 2, one per training video; per cent" in many
 
 
 def test_topics_are_numbers(folder):

@@ -61,7 +61,7 @@ def _as_text(value: Any) -> str:
 
 
 def summary(data: LabelledBags) -> dict[str, Any]:
-    """Return what ``gmil data info`` prints about bags."""
+    """Return what ``gmil data info`` says about bags."""
     bags, sizes = data.bags, data.bags.sizes
     labels = {} if data.y is None else dict(zip(*np.unique(data.y, return_counts=True), strict=True))
     return {

@@ -1,3 +1,4 @@
+{% include "copy_image.js" %}
 (() => {
   'use strict';
 
