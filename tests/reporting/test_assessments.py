@@ -148,6 +148,14 @@ def test_where_there_is_no_curve_a_sentence_tells_why(y, decisions, words):
     assert words in reason
 
 
+def test_of_very_many_repeats_the_first_ones_are_drawn():
+    rng = np.random.default_rng(0)
+    y = np.arange(10) % 2
+    result = result_of(y, [y] * 40, rng.normal(size=(40, 10)), positive=1)
+    (curve,), _ = class_curves(HeldOut.of_result(result))
+    assert curve.auc == pytest.approx(result.fold_aucs()[0, :25].mean())
+
+
 def test_curves_of_many_bags_have_few_points():
     rng = np.random.default_rng(0)
     y = np.arange(5000) % 2
@@ -381,6 +389,16 @@ def test_a_page_of_a_result_has_held_out_scores_and_probabilities(gaussian_bags)
             scores = np.sort(model.score_instances(bags[[number]]))[::-1]
             assert [row[2] for row in bag.rows] == pytest.approx(scores, rel=1e-3, abs=1e-5)
             assert bag.predicted == str(result.predictions[0, 0, number])
+
+
+def test_labels_that_are_texts_are_asked_about_once(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=24)
+    words = np.array(["yes", "no"])[y]
+    with pytest.warns(UserWarning, match="'yes'"):
+        result = gmil.cross_validate(gmil.GMIL(5), bags, words, cv=3)
+    (found,) = gmil.report(result, bags, estimator=gmil.GMIL(5), importance=1).summary.assessments
+    assert found.score_columns == ["probability of 'yes'"]
+    assert "differently" not in found.text
 
 
 def test_a_result_alone_has_a_page_without_models(gaussian_bags):

@@ -71,10 +71,12 @@ def test_all_features_of_a_group_correlate_by_as_much_as_is_told():
     assert correlation >= 0.7
 
 
-def test_of_many_features_there_are_twenty_groups():
-    numbers, correlation = group_features(np.random.default_rng(0).normal(size=(100, 60)))
-    assert len(np.unique(numbers)) <= importance.MOST_GROUPS
-    assert correlation < 0.7
+def test_of_many_features_there_are_no_more_groups_than_wanted():
+    instances = np.random.default_rng(0).normal(size=(100, 90))
+    for most in (importance.MANY_GROUPS, importance.FEW_GROUPS):
+        found = group_features(instances, most)
+        assert found.n_groups == len(np.unique(found.numbers)) <= most
+        assert found.correlation < 0.7
 
 
 @pytest.mark.parametrize("columns", [[0], [0, 1], [0, 1, 1]])
@@ -197,3 +199,14 @@ def test_sparse_bags_and_pipelines(gaussian_bags):
     for strategy in ("median", "drop"):
         pipeline = gmil.make_pipeline(gmil.Impute(strategy), gmil.GMIL(5, random_state=0)).fit(bags[:20], y[:20])
         assert gmil.report(pipeline, bags, y, importance=2).summary.assessments[0].importance.groups
+
+
+def test_fewer_groups_are_taken_where_more_would_take_too_long(monkeypatch):
+    rng = np.random.default_rng(0)
+    bags, y = gmil.Bags(rng.normal(size=(60, 70)), np.arange(0, 61, 3)), np.arange(20) % 2
+    tested = [Unseen(Largest().fit(bags, y), bags, y)]
+    assert len(feature_importance(tested, bags, 1)[0].groups) > importance.FEW_GROUPS
+    monkeypatch.setattr(importance, "_affordable", lambda _seconds, n: 4 if n <= importance.FEW_GROUPS else 1)
+    found, _ = feature_importance(tested, bags)
+    assert len(found.groups) <= importance.FEW_GROUPS
+    assert found.n_repeats == 4

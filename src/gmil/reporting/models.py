@@ -86,7 +86,7 @@ def report(
         takes at most half a minute: scores of instances and which features matter come from them.
     importance : int, optional
         How often features are exchanged between bags to tell which matter, 0 for never; by default ten times, or
-        fewer where that would take more than ten seconds.
+        fewer where that would take more than twenty seconds.
     progress : callable, optional
         Called with what is being done, the number of its steps done and of all its steps.
 
@@ -182,7 +182,7 @@ def assess_model(
     title = "Predictions of bags not used in training" if len(trained) else "Predictions against labels"
     made = [assessed(unseen, title, text, importance=found, without_importance=reason)]
     if len(trained):
-        made.append(Assessment("Training bags", fitted_on, len(trained), 1, figures_of(trained)))
+        made.append(Assessment("Training bags", fitted_on, len(trained), 1, 1, figures_of(trained)))
     return made
 
 

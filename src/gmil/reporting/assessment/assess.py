@@ -53,6 +53,7 @@ def assess(
         text=text,
         n_bags=len(numbers),
         n_repeats=len(held.folds),
+        n_folds=int(held.folds.max()) + 1,
         figures=figures,
         confusion=None if held.several else count_confusions(held),
         labels=count_labels(held) if held.several else [],

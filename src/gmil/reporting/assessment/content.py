@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+MOST_SHOWN = 20
+"""Groups of features in tables and plots."""
+MOST_REPEATS = 25
+"""Repeats that curves are means over: GMIL in Table 1 has a thousand."""
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -107,7 +112,7 @@ class Importance:
     correlation : float, optional
         The least rank correlation within a group; None where no group has two features.
     groups : list of FeatureGroup
-        The largest fall first.
+        The largest fall first; tables and plots show the first `MOST_SHOWN`.
     """
 
     measure: str
@@ -125,8 +130,8 @@ class Assessment:
     ----------
     title, text : str
         ``text`` tells which bags these are, and by which models they were predicted.
-    n_bags, n_repeats : int
-        Every bag has a prediction in every repeat.
+    n_bags, n_repeats, n_folds : int
+        Every bag has a prediction in every repeat; of one model, there is one fold.
     figures : list of Figure
     confusion : Confusion, optional
         Of bags with one label each, counted over all repeats.
@@ -151,6 +156,7 @@ class Assessment:
     text: str
     n_bags: int
     n_repeats: int
+    n_folds: int
     figures: list[Figure]
     confusion: Confusion | None = None
     labels: list[LabelCounts] = field(default_factory=list)

@@ -21,9 +21,10 @@ def figures_of_result(result: CVResult, interval: list[float] | None = None) -> 
     """Return what ``gmil cv`` prints, to the digit; ``interval`` is that of the accuracy where it is known already."""
     found = result.figures()
     dropped = found["auc_folds_dropped"]
+    labels = ", mean over labels" if result.y.ndim == 2 else ""
     without = f" ({dropped} folds with one class have none)" if dropped else ""
     figures = [
-        Figure("accuracy_mean", "accuracy, %", found["accuracy_mean"], interval or found["accuracy_interval"]),
+        Figure("accuracy_mean", f"accuracy{labels}, %", found["accuracy_mean"], interval or found["accuracy_interval"]),
         Figure("accuracy_std", "standard deviation over repeats, points", found["accuracy_std"]),
         Figure("auc_mean", f"AUC{_about(result)}{without}", found["auc_mean"], percent=False),
         Figure("balanced_accuracy_mean", "balanced accuracy, %", found["balanced_accuracy_mean"]),

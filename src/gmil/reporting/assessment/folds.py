@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
-from gmil.model_selection.folds import estimator_seed, fit_with_groups, with_seed
+from gmil.model_selection.folds import estimator_seed, fit_with_groups, last_step, with_seed
 from gmil.model_selection.scoring import outputs_of
 from gmil.reporting.assessment.importance import Unseen
 from gmil.reporting.explorer import instance_scores
@@ -62,6 +63,7 @@ def fit_again(
         Called with the number of folds done and of all folds.
     """
     folds, tested, start = result.folds[0], [], time.perf_counter()
+    estimator = _with_positive_class(estimator, y, result.positive_label)
     found: list[tuple[Any, Any, Any, str]] = []
     for fold in range(result.n_folds):
         test = folds == fold
@@ -78,6 +80,15 @@ def fit_again(
         if progress is not None:
             progress(fold + 1, result.n_folds)
     return _joined(tested, found, bags, result), ""
+
+
+def _with_positive_class(estimator: Any, y: Any, positive: Any) -> Any:
+    """Return an estimator that knows which class is positive, as the result does: of texts, it would ask."""
+    name = f"{last_step(estimator)[0]}pos_label"
+    if positive is None or estimator.get_params().get(name, False) is not None:
+        return estimator
+    label = next(label for label in np.unique(y).tolist() if str(label) == str(positive))
+    return clone(estimator).set_params(**{name: label})
 
 
 def _scores(part: Unseen, outputs: Outputs, label: str) -> tuple[Floats | None, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.model_selection.folds import is_indicator
+from gmil.reporting.assessment.content import MOST_REPEATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +98,11 @@ class HeldOut(NamedTuple):
         return list(range(len(self.classes))) if self.positive is None else [self.positive]
 
     def tests(self, column: int) -> Iterator[tuple[Booleans, Floats]]:
-        """Yield members and decisions of a class in every test fold that has bags of it and of others."""
-        for row, decided in zip(self.folds, self.decisions[..., column], strict=True):
+        """Yield members and decisions of a class in every test fold that has bags of it and of others.
+
+        Of very many repeats the first ones do.
+        """
+        for row, decided in zip(self.folds[:MOST_REPEATS], self.decisions[:MOST_REPEATS, :, column], strict=True):
             for fold in np.unique(row):
                 members, decisions = self.truth[row == fold, column], decided[row == fold]
                 if 0 < members.sum() < len(members) and not np.isnan(decisions).any():

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
 
 REPEATS, FEWEST_REPEATS = 10, 3
-SECONDS = 10.0
+SECONDS = 20.0
 """So long it may take where nobody asked for it."""
-MOST_GROUPS, MOST_FEATURES = 20, 3000
+MANY_GROUPS, FEW_GROUPS, MOST_FEATURES = 60, 20, 3000
+"""At most so many groups there are; at most the smaller number where more would take too long."""
 _CORRELATED = 0.7
 _SAMPLE = 2000
 
@@ -68,7 +69,7 @@ def feature_importance(
     bags : Bags
         All of them: correlations are those of their instances.
     repeats : int, optional
-        How often values are exchanged; by default ten times, or as often as ten seconds allow.
+        How often values are exchanged; by default ten times, or as often as twenty seconds allow.
     progress : callable, optional
         Called with the number of steps done and of all steps.
     """
@@ -79,30 +80,51 @@ def feature_importance(
     if bags.n_features > MOST_FEATURES:
         return None, f"Which features matter was not measured: there are more than {MOST_FEATURES} of them."
     tested = [part.without_dropped() for part in tested]
-    numbers, correlation = group_features(bags.instances)
-    n_groups, start = int(numbers.max()) + 1, time.perf_counter()
+    start = time.perf_counter()
     measure, base = _base(tested)
-    seconds = (time.perf_counter() - start) * n_groups
+    seconds = time.perf_counter() - start
+    groups = group_features(bags.instances, MANY_GROUPS)
     if repeats is None:
-        repeats = int(min(REPEATS, SECONDS // max(seconds, 1e-9)))
+        if _affordable(seconds, groups.n_groups) < FEWEST_REPEATS:
+            groups = group_features(bags.instances, FEW_GROUPS)
+        repeats = _affordable(seconds, groups.n_groups)
         if repeats < FEWEST_REPEATS:
+            needed = FEWEST_REPEATS * groups.n_groups * seconds
             return None, (
-                f"Which features matter was not measured: it would take about {FEWEST_REPEATS * seconds:.0f} s. "
+                f"Which features matter was not measured: it would take about {needed:.0f} s. "
                 f"Ask for it with importance={REPEATS} (--importance {REPEATS})."
             )
-    falls = np.empty((n_groups, repeats))
+    falls = _falls(tested, measure, base, groups, repeats, progress)
+    return Importance(measure, base, repeats, groups.correlation, _sorted(falls, groups.numbers, bags)), ""
+
+
+def _affordable(seconds: float, n_groups: int) -> int:
+    """Return how often values can be exchanged in the time there is, where one measure takes ``seconds``."""
+    return int(min(REPEATS, SECONDS // max(seconds * n_groups, 1e-9)))
+
+
+def _falls(
+    tested: Sequence[Unseen],
+    measure: str,
+    base: float,
+    groups: Groups,
+    repeats: int,
+    progress: Callable[[int, int], None] | None,
+) -> Floats:
+    """Return by how much the measure falls without every group in every repeat, (n_groups, repeats)."""
+    falls = np.empty((groups.n_groups, repeats))
     for repeat in range(repeats):
         generator = np.random.default_rng(repeat)
         rows = [exchanged_rows(part.bags, generator) for part in tested]
-        for group in range(n_groups):
-            mask = numbers == group
+        for group in range(groups.n_groups):
+            mask = groups.numbers == group
             falls[group, repeat] = base - _mean(measure, tested, [(own, mask) for own in rows])
             if progress is not None:
-                progress(repeat * n_groups + group + 1, repeats * n_groups)
-    return Importance(measure, base, repeats, correlation, _groups(falls, numbers, bags)), ""
+                progress(repeat * groups.n_groups + group + 1, falls.size)
+    return falls
 
 
-def _groups(falls: Floats, numbers: Integers, bags: Bags) -> list[FeatureGroup]:
+def _sorted(falls: Floats, numbers: Integers, bags: Bags) -> list[FeatureGroup]:
     names = bags.feature_names or [f"feature {i}" for i in range(bags.n_features)]
     means, half = falls.mean(axis=1), _half_interval(falls)
     return [
@@ -122,22 +144,33 @@ def _half_interval(falls: Floats) -> Floats:
     return t.ppf(0.975, n - 1) * falls.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(len(falls))
 
 
-def group_features(instances: Instances) -> tuple[Integers, float | None]:
-    """Return the group of every feature, from 0, and the least rank correlation (its size) within a group.
+class Groups(NamedTuple):
+    """Features that correlate."""
 
-    Complete linkage: all features of a group correlate by at least 0.7, or by less where there would be more than
-    twenty groups. The correlation is None where no group has two features.
+    numbers: Integers  # (n_features,), the group of every feature, from 0
+    correlation: float | None  # the least rank correlation, its size, within a group; None where none has two features
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return int(self.numbers.max()) + 1
+
+
+def group_features(instances: Instances, most: int = MANY_GROUPS) -> Groups:
+    """Return features in groups by complete linkage.
+
+    All features of a group correlate by at least 0.7, or by less where there would be more than ``most`` groups.
     """
     n_features = instances.shape[1]
     if n_features == 1:
-        return np.zeros(1, dtype=np.int64), None
+        return Groups(np.zeros(1, dtype=np.int64), None)
     sizes = _rank_correlations(instances)
     tree = complete(squareform(1 - sizes, checks=False))
     numbers = fcluster(tree, 1 - _CORRELATED, criterion="distance")
-    if numbers.max() > MOST_GROUPS:
-        numbers = fcluster(tree, MOST_GROUPS, criterion="maxclust")
+    if numbers.max() > most:
+        numbers = fcluster(tree, most, criterion="maxclust")
     together = (numbers[:, None] == numbers) & ~np.eye(n_features, dtype=bool)
-    return numbers.astype(np.int64) - 1, float(sizes[together].min()) if together.any() else None
+    return Groups(numbers.astype(np.int64) - 1, float(sizes[together].min()) if together.any() else None)
 
 
 def _rank_correlations(instances: Instances) -> Floats:

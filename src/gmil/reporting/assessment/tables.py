@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gmil.reporting.assessment.content import MOST_REPEATS, MOST_SHOWN
 from gmil.reporting.formatting import percent
 from gmil.reporting.summary import Cell, Table
 
@@ -65,7 +66,7 @@ def _confusion(found: Assessment) -> Table | None:
 
 
 def _share(count: int, counts: list[int]) -> str:
-    return f"{100 * count / sum(counts):.0f} %" if sum(counts) else ""
+    return f"{100 * count / sum(counts):.0f} %" if count else ""
 
 
 def _labels(found: Assessment) -> Table:
@@ -86,16 +87,18 @@ def _curves(found: Assessment) -> Table:
         for curve in found.curves
     ]
     header = ["class" if found.confusion else "label", "bags", "AUC", "average precision"]
-    return Table("curves", "Areas under the curves", header, rows)
+    text = f"Means over the first {MOST_REPEATS} repeats." if found.n_repeats > MOST_REPEATS else ""
+    return Table("curves", "Areas under the curves", header, rows, text)
 
 
 def _bags(found: Assessment, lines: list[BagLine], title: str, text: str) -> Table:
-    repeated = found.n_repeats > 1
+    repeated, quoted = found.n_repeats > 1, repr if found.confusion else str  # of several labels there is a list
+    form = ".3f" if any("probability" in column for column in found.score_columns) else ".3g"
     header = ["bag", "label", "predicted", *found.score_columns, *["wrong repeats"] * repeated]
     rows = [
         [
-            *map(Cell, (line.name, repr(line.label), repr(line.predicted))),
-            *(Cell("–" if score != score else f"{score:.3g}") for score in line.scores),
+            *map(Cell, (line.name, quoted(line.label), quoted(line.predicted))),
+            *(Cell("–" if score != score else format(score, form)) for score in line.scores),
             *[Cell(f"{line.n_wrong} of {found.n_repeats}")] * repeated,
         ]
         for line in lines
@@ -109,7 +112,7 @@ def _importance(assessed: Assessment) -> Table | None:
         return None
     rows = [
         [Cell(group_name(group)), Cell(f"{group.fall:.3f}"), Cell(f"{group.low:.3f} to {group.high:.3f}")]
-        for group in found.groups
+        for group in found.groups[:MOST_SHOWN]
     ]
     header = ["features", f"fall of the {found.measure}", "95 % interval"]
     return Table("importance", "Which features matter", header, rows, _falls(found, assessed.n_repeats))
@@ -117,13 +120,15 @@ def _importance(assessed: Assessment) -> Table | None:
 
 def _falls(found: Importance, n_repeats: int) -> str:
     """Return what the falls are, and on what they were measured."""
-    where, grouped = " in the first repeat" * (n_repeats > 1), ""
+    where, grouped, rest = " in the first repeat" * (n_repeats > 1), "", ""
+    if len(found.groups) > MOST_SHOWN:
+        rest = f" The {MOST_SHOWN} largest falls of {len(found.groups)}."
     if found.correlation is not None:
         grouped = f" Features that correlate (rank correlation at least {found.correlation:.2f}) are one group."
     return (
         f"By how much the {found.measure} ({found.base:.3f}{where}) falls where every bag takes the values of these "
         f"features from another bag.{grouped} Mean and 95 % interval over {found.n_repeats} random exchanges; other "
-        "bags would add to the uncertainty."
+        f"bags would add to the uncertainty.{rest}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gmil.reporting.assessment.content import MOST_SHOWN
 from gmil.reporting.plots.charts import N_COLOURS, Axis, Kind, Mark, RowPanel, frame, row_chart
 from gmil.reporting.plots.svg import Plot, hint, points_text, tag
 
@@ -50,11 +51,12 @@ def _draw(
 def draw_importance(found: Importance) -> Plot:
     """Draw the fall of the measure without every group of features, with its interval; dotted is no fall."""
     kind = Kind(f"fall of the {found.measure}", 0)
-    marks = [Mark(row, g.fall, kind, (g.low, g.high)) for row, g in enumerate(found.groups)]
-    low, high = min(0.0, *(g.low for g in found.groups)), max(0.0, *(g.high for g in found.groups))
+    groups = found.groups[:MOST_SHOWN]
+    marks = [Mark(row, g.fall, kind, (g.low, g.high)) for row, g in enumerate(groups)]
+    low, high = min(0.0, *(g.low for g in groups)), max(0.0, *(g.high for g in groups))
     room = 0.06 * (high - low) or 0.01
     axis = Axis(f"fall of the {found.measure}", low - room, high + room)
-    names = [_short(g.features) for g in found.groups]
+    names = [_short(g.features) for g in groups]
     return row_chart("Which features matter", names, [RowPanel(axis, marks, 0.0)], wide=True)
 
 
