@@ -119,7 +119,7 @@ def report(
     assessed: list[Assessment] = []
     if y is not None:
         assessed = assess_model(model, bags, np.asarray(y), outputs, trained, groups, importance, progress)
-    wanted = {line.number for part in assessed for line in (*part.wrong, *part.unsure)}
+    wanted = {number for part in assessed for number in part.bags}
     text = _text(trained, labels_known=y is not None)
     summary = Summary(
         title=title or f"{type(model).__name__} on {len(bags)} bags",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from gmil import datasets
 from gmil.datasets.fingerprint import data_fingerprint
@@ -18,7 +19,6 @@ from gmil.paper.runs.jobs import known_methods, make_estimator
 from gmil.paper.tables.published import dataset_title
 from gmil.pipeline import imputing
 from gmil.reporting.models import summarize_model
-from gmil.reporting.predictions import about_one_class, outputs_of_result
 from gmil.reporting.validations import Validation, assess_validation
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _FAVOURITE = "musk2"
 """With both codebooks, and always there."""
+_INSIDE = ("gmil", "weighted-gmil")
+"""Methods of a comparison that are looked into."""
 _SEEN = "The model was fitted on the bags shown here: its predictions for them are no test."
 _HELD_OUT = (
     "Predictions and decisions are held-out, from the run: by models that never saw the bag. Scores of instances, map "
@@ -47,14 +49,6 @@ class Looks:
     models: list[ModelSummary] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warning: str = ""
-
-    def add(self, assessment: Assessment | None, model: ModelSummary | None) -> None:
-        """Add predictions and the model whose explorer shows the same bags, as far as there are such."""
-        if model is not None:
-            self.models.append(model)
-        if assessment is not None:
-            place = None if model is None else len(self.models)
-            self.assessments.append(replace(assessment, explorer=place))
 
 
 @dataclass(frozen=True)
@@ -73,6 +67,23 @@ class Asked:
         return None if found is None else replace(found, random_state=protocol["seed"])
 
 
+class Data(NamedTuple):
+    """What a run was measured on; nothing where it cannot be read again."""
+
+    bags: Bags | None = None
+    y: Any = None
+    groups: Any = None
+
+
+class Method(NamedTuple):
+    """A method of a run, and what the run stored of it; ``interval`` is that of its accuracy."""
+
+    name: str
+    estimator: Any
+    result: CVResult | None
+    interval: list[float] | None = None
+
+
 def looks_of_run(by_name: dict[str, dict[str, Any]], asked: Asked) -> Looks:
     """Return what is shown of single bags and models, and a note where there is nothing."""
     if asked.look == "none":
@@ -85,7 +96,7 @@ def looks_of_run(by_name: dict[str, dict[str, Any]], asked: Asked) -> Looks:
     name = asked.look or (_FAVOURITE if _FAVOURITE in measured else measured[0])
     try:
         model = GMIL.from_paper(name, random_state=0)
-        bags, y = datasets.load(name, download_if_missing=False, return_X_y=True)
+        data = Data(*datasets.load(name, download_if_missing=False, return_X_y=True))
     except (GmilError, ValueError) as error:
         if asked.look is not None:
             msg = f"No model of {name!r} can be shown: {error}"
@@ -94,75 +105,64 @@ def looks_of_run(by_name: dict[str, dict[str, Any]], asked: Asked) -> Looks:
     looks, table = Looks(), by_name.get("table1", {})
     row = next((r for r in table.get("rows", []) if (r["method"], r["column"]) == ("gmil", "paper")), None)
     result = asked.stored(row, name, table.get("protocol", {}))
-    about = f"GMIL on {dataset_title(name)}"
-    _add_held_out(looks, asked, result, model, (bags, y, None), model.fit(bags, y), about)
+    _add(looks, asked, data, Method(f"GMIL on {dataset_title(name)}", model, result), inside=True)
     return looks
 
 
-def _add_held_out(
-    looks: Looks,
-    asked: Asked,
-    result: CVResult | None,
-    estimator: Any,
-    data: tuple[Bags | None, Any, Any],
-    model: Any,
-    about: str,
-    interval: list[float] | None = None,
-) -> None:
-    """Add the held-out predictions of a method, where the run has some, and what is inside a model fitted on all."""
-    bags, y, groups = data
-    found, predictions, wanted = None, None, set()
-    if result is not None:
-        result = replace(result, groups=groups)
-        predictions = about_one_class(outputs_of_result(result), result.y, None)
-        validation = Validation(result, bags, about, estimator, y, None, asked.importance, asked.progress)
-        found = replace(assess_validation(validation, interval)[0], title=f"Held-out predictions of {about}")
-        wanted = {line.number for line in (*found.wrong, *found.unsure)}
-    text = _SEEN if result is None else _HELD_OUT
-    shown = None
-    if model is not None:
-        title = f"Inside {about}"
-        looks.warning = looks.warning if found else f"{title!r} shows bags that the model was fitted on: no test of it."
-        shown = summarize_model(model, bags, y, title=title, text=text, predictions=predictions, wanted=wanted)
-    looks.add(found, shown)
-
-
 def _compared(found: dict[str, Any], asked: Asked) -> Looks:
-    """Return the best method, and GMIL and, where it was compared, WeightedGMIL, the more accurate first."""
-    rows = {row["method"]: row for row in found["rows"]}
-    (dataset,) = found["datasets"]
+    """Return the best method, and GMIL and WeightedGMIL where they were compared, the more accurate first."""
+    looks, data, (dataset,) = Looks(), Data(), found["datasets"]
     try:
-        bags, y, groups = _read_again(found["data"])
+        data = Data(*_read_again(found["data"]))
     except (GmilError, OSError, ValueError) as error:
-        looks = Looks(notes=[f"No model can be shown, because the data cannot be read again: {error}"])
-        best = rows.get(found.get("best"), {})
-        result = asked.stored(best, dataset, found["protocol"])
-        if result is not None:
-            interval = best["cells"][dataset]["interval"]
-            _add_held_out(looks, asked, result, None, (None, None, None), None, best["label"], interval)
-        return looks
-    positive, looks = _positive_label(found["data"], y), Looks()
-    shown = sorted({"gmil", "weighted-gmil"} & {*rows, "gmil"}, key=lambda name: -(rows.get(name, {}).get("mean") or 0))
-    for name in dict.fromkeys([found.get("best"), *shown]):
-        result = asked.stored(rows.get(name), dataset, found["protocol"])
-        if name not in known_methods() or (result is None and name not in shown):
+        looks.notes.append(f"No model can be shown, because the data cannot be read again: {error}")
+    rows = {row["method"]: row for row in found["rows"]}  # the best first
+    for name in [name for name in rows if name in (found["best"], *_INSIDE)]:
+        result = asked.stored(rows[name], dataset, found["protocol"])
+        is_best = name == found["best"]
+        if result is None or (data.bags is None and not is_best):
             continue
-        estimator = _estimator(name, found, positive)
-        cell = rows.get(name, {}).get("cells", {}).get(dataset, {})
+        estimator = _estimator(name, found, data)
+        own = asked if is_best and estimator is not None else replace(asked, importance=0)
+        method = Method(rows[name]["label"], estimator, result, rows[name]["cells"][dataset]["interval"])
         try:
-            model = fit_with_groups(estimator, bags, y, groups) if name in shown else None
-            own = asked if name == found.get("best") else replace(asked, importance=0)
-            about = rows[name]["label"] if name in rows else "GMIL"
-            _add_held_out(looks, own, result, estimator, (bags, y, groups), model, about, cell.get("interval"))
+            _add(looks, own, data, method, inside=name in _INSIDE)
         except (GmilError, ValueError) as error:
             looks.notes.append(f"{name} cannot be shown: {error}")
     return looks
 
 
-def _estimator(name: str, found: dict[str, Any], positive: Any) -> Any:
-    """Return what was compared, with the seed of the comparison."""
+def _add(looks: Looks, asked: Asked, data: Data, method: Method, *, inside: bool) -> None:
+    """Add the held-out predictions of a method, where the run has some, and what is inside a model fitted on all."""
+    found, predictions = None, None
+    if method.result is not None:
+        result = replace(method.result, groups=data.groups)
+        asked_for: dict[str, Any] = {"importance": asked.importance, "progress": asked.progress}
+        estimator = None if asked.importance == 0 else method.estimator  # no models of folds
+        validation = Validation(result, data.bags, method.name, estimator, data.y, **asked_for)
+        found = replace(
+            assess_validation(validation, method.interval)[0], title=f"Held-out predictions of {method.name}"
+        )
+        predictions = validation.predictions()
+    if inside and data.bags is not None:
+        title, text = f"Inside {method.name}", _SEEN if found is None else _HELD_OUT
+        if found is None:
+            looks.warning = f"{title!r} shows bags that the model was fitted on: no test of it."
+        model = fit_with_groups(clone(method.estimator), data.bags, data.y, data.groups)
+        wanted = set() if found is None else found.bags
+        looks.models.append(
+            summarize_model(model, data.bags, data.y, title=title, text=text, predictions=predictions, wanted=wanted)
+        )
+        found = None if found is None else replace(found, explorer=len(looks.models))
+    looks.assessments += [] if found is None else [found]
+
+
+def _estimator(name: str, found: dict[str, Any], data: Data) -> Any:
+    """Return what was compared, with the seed of the comparison; None of an own method that is not there any more."""
+    if name not in known_methods() or data.bags is None:
+        return None
     estimator = known_methods()[name]()
-    given = {"random_state": found["protocol"]["seed"], "pos_label": positive}
+    given = {"random_state": found["protocol"]["seed"], "pos_label": _positive_label(found["data"], data.y)}
     params = {key: value for key, value in given.items() if key in estimator.get_params()}
     return imputing(make_estimator(name, params), found["data"].get("missing", "error"))
 

@@ -85,7 +85,7 @@ def show_validation(asked: Validation) -> tuple[Assessment, ModelSummary | None]
     found, models = assess_validation(asked)
     if isinstance(asked.bags, LazyBags):
         return found, None
-    return found, _explored(asked, models, {line.number for line in (*found.wrong, *found.unsure)})
+    return found, _explored(asked, models, found.bags)
 
 
 def assess_validation(asked: Validation, interval: list[float] | None = None) -> tuple[Assessment, FoldModels | None]:
@@ -95,7 +95,8 @@ def assess_validation(asked: Validation, interval: list[float] | None = None) ->
     """
     result, bags = asked.result, _check(asked)
     models, reason = _fold_models(asked, bags)
-    importance, without = None, f"Which features matter was not measured: {reason}." if reason else ""
+    is_wanted = reason and asked.importance != 0
+    importance, without = None, f"Which features matter was not measured: {reason}." if is_wanted else ""
     if models is not None:
         told = asked.told("which features matter, steps")
         importance, without = feature_importance(models.tested, bags, asked.importance, told)
@@ -131,10 +132,8 @@ def _fold_models(asked: Validation, bags: Any) -> tuple[FoldModels | None, str]:
         return None, "the bags are not in memory"
     if asked.estimator is None:
         return None, "that needs the estimator, gmil.report(result, bags, estimator=...)"
-    if asked.importance == 0:
-        return None, ""
     y = asked.result.y if asked.y is None else np.asarray(asked.y)
-    told, at_any_cost = asked.told("models of the folds"), asked.importance is not None
+    told, at_any_cost = asked.told("models of the folds"), bool(asked.importance)
     return fit_again(
         asked.estimator, bags, y, asked.result, asked.predictions().label, at_any_cost=at_any_cost, progress=told
     )

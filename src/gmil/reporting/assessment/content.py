@@ -168,3 +168,8 @@ class Assessment:
     importance: Importance | None = None
     without_importance: str = ""
     explorer: int | None = None
+
+    @property
+    def bags(self) -> set[int]:
+        """The numbers of the bags that are named."""
+        return {line.number for line in (*self.wrong, *self.unsure)}
