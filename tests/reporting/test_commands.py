@@ -136,6 +136,19 @@ def test_a_comparison_shows_held_out_predictions(compared):
     assert page["warning"] == ""
 
 
+def test_three_classes_are_compared_with_matrix_and_curves(tmp_path, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=30, n_classes=3)
+    gmil.write(tmp_path / "three.npz", bags, np.array(["a", "b", "c"])[y])
+    arguments = ["--methods", "gmil", "--folds", 3, "--repeats", 1, "--jobs", 1, "-o", tmp_path / "out"]
+    result = call("compare", tmp_path / "three.npz", *arguments)
+    assert result.exit_code == 0, result.stderr
+    (found,) = json.loads((tmp_path / "out" / "report.json").read_text())["assessments"]
+    assert found["confusion"]["classes"] == ["a", "b", "c"]
+    assert [curve["label"] for curve in found["curves"]] == ["a", "b", "c"]
+    assert found["score_columns"] == ["probability of the prediction", "probability of the label"]
+    assert found["importance"]["groups"]
+
+
 def test_the_explorer_of_a_comparison_shows_the_predictions_of_the_run(compared):
     folder, *_ = compared
     found = json.loads((folder / "out" / "compare.json").read_text())
