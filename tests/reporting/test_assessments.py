@@ -520,6 +520,20 @@ def test_no_page_is_wider_than_its_window_whatever_the_names(visit, long_names, 
     assert overflow(visit(long_names, width=width)) == [0, []]
 
 
+def test_on_paper_nothing_is_cut_off_whatever_the_names(visit, tmp_path, gaussian_bags):
+    bags, y = gaussian_bags()
+    bags = gmil.Bags(bags.instances, bags.offsets, [f"{LONG}{i}" for i in range(24)], [f"{LONG}{i}" for i in range(3)])
+    words = np.array([f"{LONG} not", f"{LONG} yes"])[y]
+    model = gmil.GMIL(5, random_state=0, pos_label=words[1]).fit(bags, words)
+    made = gmil.report(model, bags, words, importance=1)
+    page = visit(made.save(tmp_path / "page.html"), width=794)
+    page.emulate_media(media="print")
+    inside = "e => e.getBoundingClientRect().right <= document.documentElement.clientWidth + 1"
+    tables = page.locator("[data-test=assessment] table")
+    assert tables.count() == 5
+    assert all(tables.nth(i).evaluate(inside) for i in range(5))
+
+
 def test_the_name_of_a_bag_leads_to_its_explanation(visit, long_names):
     page = visit(long_names)
     page.locator(".explorer input").fill("nothing of that name")
