@@ -29,7 +29,7 @@ HELP = {
     ),
     "gmil cv": Help(
         "Cross-validate one method.",
-        ("gmil cv musk1 --repeats 5", "gmil cv bags.parquet --method miGraph --group patient"),
+        ("gmil cv musk1 --repeats 5 -o page.html", "gmil cv bags.parquet --method miGraph --group patient"),
     ),
     "gmil data": Help("List, describe and convert data.", ("gmil data list", "gmil data info bags.csv")),
     "gmil data list": Help("List the data sets by name.", ("gmil data list", "gmil data list --json")),

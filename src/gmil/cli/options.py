@@ -68,6 +68,18 @@ def output_option(about: str, *, default: str = "gmil-paper", short: bool = Fals
     return click.option(*names, default=default, show_default=True, metavar="DIR", help=about)
 
 
+def page_option(about: str) -> Decorator:
+    """Return the option --output for a page."""
+    return click.option("-o", "--output", metavar="FILE", help=about)
+
+
+importance_option = click.option(
+    "--importance",
+    type=click.IntRange(min=0),
+    metavar="REPEATS",
+    help="How often features are exchanged between bags to tell on the page which matter, 0 for never; by default ten "
+    "times where that is quick.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 all_cores_option = jobs_option("Processes; by default all cores. Results do not depend on it.")
 
