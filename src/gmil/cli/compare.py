@@ -10,7 +10,7 @@ import click
 from joblib import cpu_count
 
 from gmil.bags.finite import refuse_non_finite
-from gmil.cli.console import FAILED, Progress, print_table, say
+from gmil.cli.console import FAILED, Progress, Stages, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
@@ -163,7 +163,8 @@ def _write(summary: dict[str, Any], output: Path) -> None:
 
     write_json(summary, output / "compare.json")
     write_csv(comparison.flat_rows(summary), output / "compare.csv")
-    made = run_report(output)
+    with Stages() as progress:
+        made = run_report(output, progress=progress)
     save_all(made, output)
     click.echo(made.summary.verdict)
     for note in summary["notes"]:
