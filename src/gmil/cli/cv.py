@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gmil.cli.console import Progress, StreamProgress, print_table, said_warnings, say
+import gmil
+from gmil.cli.console import Progress, StreamProgress, print_table, said_warnings, say, say_first
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import instance_block_options, jobs_option, json_option, method_options, seed_option
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.model_selection.crossval import cross_validate
-from gmil.model_selection.folds import last_step
-from gmil.own_methods import failures_told
-from gmil.paper import published_accuracy
-from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -51,6 +47,7 @@ def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **p
     scores of instances, by models that never saw their bags, are measured too: how well they find instances of the
     positive class over all bags (AUC, average precision) and within bags that hold both kinds.
     """
+    say_first(f"{method.asked} on {', '.join(data)}, {protocol['repeats']} x {protocol['folds']}-fold")
     with cluster(reader.dask) as client:
         rows = [_row(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         if as_json:
@@ -61,16 +58,18 @@ def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **p
 
 def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> dict[str, Any]:
     estimator = method.estimator(data)
-    with failures_told(method.name):
+    with gmil.own_methods.failures_told(method.name):
         found = _validate(for_method(estimator, data, client), method.name, estimator, protocol)
     return {**found, "missing": method.missing}
 
 
 def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol) -> dict[str, Any]:
+    from gmil.model_selection.folds import last_step
+
     start = time.perf_counter()
-    lazy = isinstance(data.bags, LazyBags)
+    lazy = isinstance(data.bags, gmil.LazyBags)
     with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress, said_warnings():
-        result = cross_validate(
+        result = gmil.cross_validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,
             data.y,
@@ -156,7 +155,7 @@ def _print_instances(rows: list[dict[str, Any]]) -> None:
 
 
 def _published(row: dict[str, Any]) -> str:
-    value = published_accuracy(row["method"], row["dataset"])
+    value = gmil.paper.published_accuracy(row["method"], row["dataset"])
     return "-" if value is None else f"{value:.1f}"
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+import gmil
 from gmil.cli.console import announced, say
 from gmil.cli.options import data_options
 from gmil.cli.score import about_seen
-from gmil.io import model_files
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def report(run: str, data: str | None, output: str | None, look: str | None, rea
 
 
 def _report_model(model: str, data: str, output: str | None, reader: Reader) -> None:
-    from gmil.reporting import report as report_of
+    from gmil.io import model_files
     from gmil.reporting.result import checked_target
 
     target = checked_target(Path(model).with_suffix(".html") if output is None else output)
@@ -61,7 +61,7 @@ def _report_model(model: str, data: str, output: str | None, reader: Reader) -> 
     with announced(f"A page of {len(found.bags)} bags"):
         seen = about_seen(origin.count_seen(found.bags))
         title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags{seen}"
-        made = report_of(estimator, found.bags, found.y, title=title)
+        made = gmil.report(estimator, found.bags, found.y, title=title)
         say(f"{made.save(target)} is written.")
     click.echo(made.summary.verdict)
 
