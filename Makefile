@@ -49,6 +49,7 @@ bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation again
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	$(BIN)/python benchmarks/engine.py --out results/engine
 	$(BIN)/python benchmarks/cross_validation.py --out results/cross_validation
+	$(BIN)/python benchmarks/startup.py
 
 fuzz: $(VENV)/tests-installed  ## Load thousands of mutated files in child processes; goes on where it ended, in results/fuzz
 	$(ONE_THREAD) $(BIN)/python -m tools.fuzz --jobs $(WORKERS)

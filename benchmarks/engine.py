@@ -1,6 +1,6 @@
-"""The compiled kernels against scikit-learn and NumPy (and, where installed, scikit-learn-intelex and faiss).
+"""The compiled kernels against scikit-learn and NumPy (and, where installed, scikit-learn-intelex, faiss, superkmeans).
 
-``python benchmarks/engine.py [--only musk1,musk2,fit,assign,bags,memory] [--rounds 7] [--out results/engine]``
+``python benchmarks/engine.py [--only musk1,musk2,fit,vocabulary,assign,bags,memory] [--rounds 7] [--out STEM]``
 
 Threads are fixed: ours gets two, a peer the better of one and two.
 """
@@ -61,6 +61,71 @@ def fit(rounds: int) -> list[Comparison]:
             notes={**notes, "sklearn iterations": theirs.n_iter_},
         )
     ]
+
+
+def vocabulary(rounds: int) -> list[Comparison]:
+    """Compare with faiss, ten iterations each; it starts from random rows, and gives no labels."""
+    if not importlib.util.find_spec("faiss"):
+        print("vocabulary: faiss is not installed")
+        return []
+    rng = np.random.default_rng(0)
+    blobs = rng.standard_normal((1000, 128))[rng.integers(1000, size=50_000)] + rng.standard_normal((50_000, 128))
+    kinds = {"clumps": clumps(50_000, 128, seed=3), "blobs": blobs, "no clusters": rng.standard_normal((50_000, 128))}
+    return [
+        _vocabulary(f"{kind}, {n} thread{'s' * (n > 1)}", X.astype(np.float32), n, rounds)
+        for kind, X in kinds.items()
+        for n in (1, THREADS)
+    ]
+
+
+def _vocabulary(kind: str, X: np.ndarray, n_threads: int, rounds: int) -> Comparison:
+    backend = resolve("native", n_jobs=n_threads)
+
+    def ours() -> Any:
+        return kmeans(X, 1000, backend=backend, generator=np.random.default_rng(0), max_iter=10)
+
+    def inertia(centers: np.ndarray) -> float:
+        return float(NATIVE.assign(X, centers)[1].sum(dtype=np.float64))
+
+    found, theirs = inertia(ours().centers), _faiss_fit(X, n_threads)
+    also, notes = [], {"inertia against faiss": round(found / inertia(theirs()), 4)}
+    if importlib.util.find_spec("superkmeans"):
+        other = _superkmeans_fit(X, n_threads)
+        also.append(Way("superkmeans", other, n_threads))
+        notes["inertia against superkmeans"] = round(found / inertia(other()), 4)
+    return compare(
+        f"k-means, 50 000 x 128, K = 1000, ten iterations, {kind}",
+        Way("gmil", ours, n_threads),
+        [Way("faiss", theirs, n_threads)],
+        also=also,
+        rounds=rounds,
+        target=1,
+        aim=2,
+        notes=notes,
+    )
+
+
+def _faiss_fit(X: np.ndarray, n_threads: int) -> Callable[[], Any]:
+    import faiss
+
+    def fit() -> np.ndarray:
+        faiss.omp_set_num_threads(n_threads)
+        model = faiss.Kmeans(X.shape[1], 1000, niter=10, seed=0)
+        model.train(X)
+        return model.centroids
+
+    return fit
+
+
+def _superkmeans_fit(X: np.ndarray, n_threads: int) -> Callable[[], Any]:
+    from superkmeans import SuperKMeans
+
+    def fit() -> np.ndarray:
+        # By default it looks at three tenths of the rows, and stops earlier.
+        all_rows = {"sampling_fraction": 1.0, "early_termination": False, "hierarchical": False}
+        return np.asarray(SuperKMeans(1000, X.shape[1], iters=10, n_threads=n_threads, **all_rows).train(X))
+
+    return fit
 
 
 def assign(rounds: int) -> list[Comparison]:
@@ -236,7 +301,15 @@ def memory(rounds: int) -> list[Comparison]:  # noqa: ARG001
     return []
 
 
-CASES = {"musk1": musk1, "musk2": musk2, "fit": fit, "assign": assign, "bags": bags, "memory": memory}
+CASES = {
+    "musk1": musk1,
+    "musk2": musk2,
+    "fit": fit,
+    "vocabulary": vocabulary,
+    "assign": assign,
+    "bags": bags,
+    "memory": memory,
+}
 
 
 def main() -> None:
