@@ -11,10 +11,11 @@ from gmil.bags import parts as bag_parts
 from gmil.bags.bags import bags_drawn
 from gmil.bags.finite import are_usable
 from gmil.bags.tables import unmasked
+from gmil.engine.resident import is_tensor
 from gmil.engine.threads import n_threads
 from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
-from gmil.scale.resident import TensorSource, is_tensor
+from gmil.scale.resident import TensorSource, blocks_of_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.scale.passes import BagFunction, Join, Runner, Source
+    from gmil.scale.resident import TensorBags
 
 _BYTES_OF_A_BLOCK = 1 << 23
 
@@ -120,7 +122,7 @@ class LazyBags:
 
         Parameters
         ----------
-        device : torch.device
+        device : torch.device or None
         """
         if isinstance(self.source, TensorSource) and self.source.X.device == device:
             return self.source.X
@@ -315,16 +317,40 @@ class LazyBags:
         rows : int, optional
             Instances of a block; by default so many that it takes about 8 MiB.
         """
-        places = self.bags_of_source()
-        wanted, back = np.unique(places, return_inverse=True)
-        parts = self._parts(wanted)
+        parts = self._parts(np.unique(self.bags_of_source()))
         size = rows or self.block_rows()
         tasks = [(self.source, part, function, tuple(joins), size, self._names_of(part)) for part in parts]
         joined = Joined(tuple(joins))
         for part, found in zip(parts, self._run(reduce_part, tasks, n_threads), strict=True):
             joined.add(*found)
-            self._report(part)
-        tables = joined.tables()
+            self._report(int(self.source.edges[part.number + 1]))
+        return self._in_order(joined.tables())
+
+    def reduce_on_device(
+        self, function: Callable[[TensorBags], Sequence[Any]], joins: Sequence[Join], X: Any, row_entries: int
+    ) -> list[NDArray[Any]]:
+        """Do what `reduce` does where all instances lie on a device; the function is given tensors.
+
+        Parameters
+        ----------
+        function : callable
+            Takes bags whose instances are a tensor, among them perhaps a piece of a bag.
+        joins : sequence of callable
+        X : torch.Tensor
+            What `tensor_on` returns.
+        row_entries : int
+            How many numbers the function holds on the device for every instance.
+        """
+        joined = Joined(tuple(joins))
+        for numbers, block in blocks_of_tensor(X, self.source_offsets, np.unique(self.bags_of_source()), row_entries):
+            joined.add(numbers, function(block))
+            self._report(int(self.source_offsets[numbers[-1] + 1]))
+        return self._in_order(joined.tables())
+
+    def _in_order(self, tables: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return rows of bags that came in the order of the source in the order of these bags."""
+        places = self.bags_of_source()
+        wanted, back = np.unique(places, return_inverse=True)
         return tables if np.array_equal(wanted, places) else [table[back] for table in tables]
 
     def block_rows(self) -> int:
@@ -360,8 +386,7 @@ class LazyBags:
         out = np.empty((len(ordered), self.n_features), dtype=self.dtype)
         for i, found in zip(numbers, self._run(take_from_part, tasks, n_threads()), strict=True):
             out[cuts[i] : cuts[i + 1]] = found
-            if self.watcher is not None:
-                self.watcher(int(edges[i + 1]), int(edges[-1]))
+            self._report(int(edges[i + 1]))
         return out if back is None else out[back]
 
     def _refuse_values(self) -> None:
@@ -372,6 +397,6 @@ class LazyBags:
     def _run(self, function: Any, tasks: list[tuple[Any, ...]], threads: int) -> Iterator[Any]:
         return in_threads(function, tasks, threads) if self.runner is None else self.runner(function, tasks)
 
-    def _report(self, part: Part) -> None:
+    def _report(self, done: int) -> None:
         if self.watcher is not None:
-            self.watcher(int(self.source.edges[part.number + 1]), int(self.source.edges[-1]))
+            self.watcher(done, int(self.source.edges[-1]))

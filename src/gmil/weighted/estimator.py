@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
 from gmil.compat import Interval, checks_parameters
-from gmil.engine import resolve
+from gmil.engine import is_torch, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
@@ -26,7 +26,7 @@ from gmil.weighted.centers import CENTERS, choose_centers
 from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
 from gmil.weighted.instances import KINDS_OF_SCORES, instance_scores
 from gmil.weighted.model import KERNELS
-from gmil.weighted.streaming import Plan, decide_folds, decide_lazily, fit_lazily
+from gmil.weighted.streaming import Plan, as_lazy, decide_folds, decide_lazily, fit_lazily, most_instances
 from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class WeightedGMIL(BagClassifier):
     sample_size : int or "auto", default="auto"
         With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
         ``max_bags`` bags, thinned alike. The views with most of the weight are then fitted to whole bags, read once.
-        "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
+        "auto": 20 000 for `gmil.LazyBags`, and for bags in memory with more than 200 000 instances.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
         on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags.
@@ -151,7 +151,13 @@ class WeightedGMIL(BagClassifier):
     # ---------------------------------------------------------------- fit
 
     def _folds_together(self, work: FoldWork) -> Worker | None:
-        return partial(decide_folds, self) if isinstance(work.bags, LazyBags) else None
+        bags = work.bags
+        if isinstance(bags, LazyBags):
+            return partial(decide_folds, self)
+        sizes = [setting.get("sample_size", self.sample_size) for setting in work.settings]
+        is_sampled = any(bags.n_instances > most_instances(size, bags) for size in sizes)
+        together = (is_sampled or is_torch(self.backend)) and not sp.issparse(bags.instances)
+        return partial(decide_folds, self) if together else None
 
     @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
@@ -166,11 +172,13 @@ class WeightedGMIL(BagClassifier):
             Bags of one group (a patient, a site) are left out together wherever something is chosen.
         """
         if isinstance(X, LazyBags):
-            return self._fit_lazily(check_lazy_bags(X, estimator=self, reset=True), y, groups)
+            lazy = check_lazy_bags(X, estimator=self, reset=True)
+            return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy))
         bags = check_bags(X, estimator=self, reset=True)
         sparse = bool(sp.issparse(bags.instances))
-        if not (isinstance(self.sample_size, str) or sparse) and bags.n_instances > self.sample_size:
-            return self._fit_lazily(LazyBags.like(bags, bags.instances), y, groups)
+        most = most_instances(self.sample_size, bags)
+        if not sparse and (bags.n_instances > most or is_torch(self.backend)):
+            return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
         learning = self._learning(bags, y, groups)
         generator = make_generator(self.random_state)
         spaces = choose_centers(
@@ -187,11 +195,10 @@ class WeightedGMIL(BagClassifier):
             found = found.with_witnesses(bags, learning, generator)
         return self._keep(found, sparse=sparse)
 
-    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any) -> Self:
+    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:
         learning = self._learning(bags, y, groups)
-        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state))
-        (found,) = fit_lazily([plan], bags)
-        return self._keep(found.fitting, sparse=False)
+        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state), most)
+        return self._keep(fit_lazily(plan, bags), sparse=False)
 
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
@@ -250,7 +257,10 @@ class WeightedGMIL(BagClassifier):
             decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
         else:
             bags = self._check_new(X)
-            decisions = self._fitted().decide(bags, backend)
+            if is_torch(backend.name) and not sp.issparse(bags.instances):
+                decisions = decide_lazily(self._fitted(), as_lazy(bags, backend), backend)
+            else:
+                decisions = self._fitted().decide(bags, backend)
         return decisions[:, 0] if self._is_binary() else decisions
 
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:

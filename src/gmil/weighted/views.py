@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.engine.resident import as_array, is_tensor, namespace, take_rows
 from gmil.transform.space import Space, fit_scaling
 
 if TYPE_CHECKING:
@@ -32,13 +33,21 @@ class CentersInSpace(NamedTuple):
 
 
 def in_single_precision(space: Space, X: Instances, backend: Backend | None = None) -> Instances:
-    """Take instances into a space; dense ones come in single precision, which is enough for what follows."""
+    """Take instances into a space; dense ones come in single precision, which is enough for what follows.
+
+    A tensor stays on its device.
+    """
+    if is_tensor(X):
+        taken = space.on_device_of(X).apply(X, backend)
+        return taken.float() if space.unit_length else bounded(taken)
     taken = space.apply(X, backend)
     return taken if sp.issparse(taken) else bounded(taken)
 
 
 def bounded(X: Floats) -> Floats:
     """Return numbers in single precision, none so large that its square overflows."""
+    if is_tensor(X):
+        return cast("Any", X).clamp(-_LARGEST, _LARGEST).float()
     if X.size and max(X.max(), -X.min()) > _LARGEST:
         X = np.clip(X, -_LARGEST, _LARGEST)
     return X.astype(np.float32, copy=False)
@@ -51,7 +60,7 @@ def fit_spaces(
     spaces = []
     for name in scales:
         space = fit_scaling(X, name)
-        centers: Any = in_single_precision(space, X[center_rows], backend)
+        centers: Any = as_array(in_single_precision(space, take_rows(X, center_rows), backend))
         spaces.append(CentersInSpace(name, space, centers.toarray() if sp.issparse(centers) else centers))
     return spaces
 
@@ -69,20 +78,20 @@ def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[s
 
 
 def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:
-    """Return one vector per bag.
+    """Return one vector per bag; of a tensor, tensors.
 
     "range": minimum and maximum of every feature; "moments": mean and deviation; "mean": the mean;
     "nearest": the distance between the bag and every centre.
     """
     if kind == "range":
-        return np.hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
+        return namespace(scaled).hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
     if kind == "nearest":
         squares = backend.sq_distances(scaled, centers)
-        return np.sqrt(backend.bag_min(squares, offsets))
+        return namespace(scaled).sqrt(backend.bag_min(squares, offsets))
     means = bag_means(scaled, offsets, backend)
     if kind == "mean":
         return means
-    return np.hstack([means, backend.bag_deviation(scaled, offsets)])
+    return namespace(scaled).hstack([means, backend.bag_deviation(scaled, offsets)])
 
 
 def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:

@@ -31,8 +31,9 @@ def choose_device(backend: str) -> torch.device:
 
 
 def to_device(values: Any, device: torch.device, dtype: Any = None) -> torch.Tensor:
-    """Return an array as a tensor of a device; on a processor it may be the same memory, which is never written to."""
-    return torch.from_numpy(np.ascontiguousarray(values)).to(device=device, dtype=dtype)
+    """Return an array, or a tensor, as a tensor of a device; it may be the same memory, which is never written to."""
+    there = values if isinstance(values, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(values))
+    return there.to(device=device, dtype=dtype)
 
 
 def to_host(tensor: torch.Tensor) -> NDArray[Any]:
