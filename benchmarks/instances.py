@@ -10,9 +10,10 @@ fits, with scores, take longer than five times ``--most-seconds``; the table the
 such as ``birds_*``.
 
 The table has, for every family of sets, the means over sets and seeds of pooled AUC / average precision; mean AUC
-within bags. Generated bags and slides are made anew for every seed. ``--reliability`` draws, for WeightedGMIL, the
-share of witnesses against the probability ``expit(score)``; it means something where scores are log-odds of being a
-witness.
+within bags. A second one has accuracy and AUC of bags and the seconds of a fit. ``weighted-gmil:NAME`` are the rules
+for scores that were tried, see witness_variants.py. Generated bags and slides are made anew for every seed.
+``--reliability`` draws, for WeightedGMIL, the share of witnesses against the probability ``expit(score)``; it means
+something where scores are log-odds of being a witness.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ import gmil
 from gmil.base import methods
 from gmil.reporting.plots.reliability import Reliability, reliability_figure
 from gmil.safety.atomic import replacing
+from witness_variants import VARIANTS
 
 SEEDS = (77, 78, 79)
 N_FOLDS = 5
@@ -116,20 +118,10 @@ SETS: dict[str, Set] = {
 # -------------------------------------------------------------------------------- methods
 
 
-class ByEffect(gmil.WeightedGMIL):
-    def score_instances(self, X: Any, kind: str = "effect") -> Any:
-        return super().score_instances(X, kind=kind)
-
-
-class ByInstanceAlone(gmil.WeightedGMIL):
-    def score_instances(self, X: Any, kind: str = "alone") -> Any:
-        return super().score_instances(X, kind=kind)
-
-
 @cache
 def known_methods() -> dict[str, Any]:
-    """Return what makes every method: those of the command line, and WeightedGMIL with its other kinds of scores."""
-    return {**methods(), "weighted-gmil:effect": ByEffect, "weighted-gmil:alone": ByInstanceAlone}
+    """Return what makes every method: those of the command line, and WeightedGMIL with other rules for scores."""
+    return {**methods(), **{f"weighted-gmil:{name}": make for name, make in VARIANTS.items()}}
 
 
 def reason_to_leave_out(estimator: Any, y: np.ndarray) -> str | None:
@@ -263,6 +255,19 @@ def show(folder: Path, names: list[str], sets: list[str], seeds: list[int], *, b
             texts = [table_cell(cells_of(folder, method, some, seeds), key) for some in columns.values()]
             print(f"| {title} | {' | '.join(texts)} |")
     print_notes(folder, names, sets, seeds)
+    print("\nAccuracy and AUC of bags; seconds of a fit.")
+    for method in names:
+        texts = [bags_text(cells_of(folder, method, some, seeds)) for some in columns.values()]
+        print(f"| {method} | {' | '.join(texts)} |")
+
+
+def bags_text(cells: list[dict[str, Any] | None]) -> str:
+    """Return mean accuracy / AUC of bags; and seconds of a fit."""
+    done = [cell for cell in cells if cell is not None and cell["status"] == DONE]
+    if not done:
+        return "-"
+    accuracy, area, seconds = (np.mean([cell[key] for cell in done]) for key in ("accuracy", "bag_auc", "fit_seconds"))
+    return f"{accuracy:.3f} / {area:.3f}; {seconds:.2f} s"
 
 
 def cells_of(folder: Path, method: str, sets: list[str], seeds: list[int]) -> list[dict[str, Any] | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
+from sklearn.metrics import roc_auc_score
 
 import gmil
 
@@ -21,10 +22,23 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.fixture(scope="module")
 def script():
     path = Path(__file__).parents[1] / "benchmarks" / "instances.py"
+    patch = pytest.MonkeyPatch()
+    patch.syspath_prepend(path.parent)  # what it imports from beside it
     spec = importlib.util.spec_from_file_location("benchmark_of_instances", path)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    yield module
+    patch.undo()
+
+
+def test_variants_rank_instances_with_the_same_decisions_about_bags(script):
+    made = script.generated(0.3, seed=0, n_bags=30)
+    expected = gmil.WeightedGMIL(random_state=0).fit(made.bags, made.y).decision_function(made.bags)
+    for name, make in script.VARIANTS.items():
+        model = make(random_state=0).fit(made.bags, made.y)
+        if name != "without-model":
+            np.testing.assert_allclose(model.decision_function(made.bags), expected)
+        assert roc_auc_score(made.instance_y, model.score_instances(made.bags)) > 0.8, name
 
 
 class Slow(gmil.SingleInstance):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
 from gmil.transform.scaling import rank_knots
 from gmil.weighted.instances import features_without
-from gmil.weighted.model import fit_candidate, refit_on_points, similarity
+from gmil.weighted.model import KERNELS, fit_candidate, refit_on_points, similarity
 from gmil.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
 from gmil.weighted.views import bag_features
 
@@ -161,6 +162,41 @@ def test_features_without_an_instance_are_those_of_the_smaller_bag(kind, backend
             rest = np.delete(bag, j, axis=0)
             expected = bag_features(rest, np.array([0, len(rest)]), kind, centers, engine)[0]
             np.testing.assert_allclose(found[bags.offsets[i] + j], expected, atol=1e-6)
+
+
+def test_vlad_of_sparse_bags_by_hand():
+    scaled = sp.csr_array([[0.0, 8.0, 0.0], [0.0, 0.0, -18.0], [0.0, 0.0, 0.0]])
+    found = bag_features(scaled, np.array([0, 2, 3]), "vlad", np.zeros((1, 3)), BACKEND).toarray()
+    # The mean is 0, 4, -9; its signed roots 0, 2, -3. A bag without words stays nothing.
+    np.testing.assert_allclose(found, [[0, 2 / np.sqrt(13), -3 / np.sqrt(13)], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("kind", ["mean", "vlad"])
+def test_sparse_features_without_an_instance_are_those_of_the_smaller_bag(kind):
+    rng = np.random.default_rng(0)
+    rows = rng.poisson(0.7, size=(7, 9)).astype(np.float32)
+    found = features_without(sp.csr_array(rows), np.array([0, 3, 7]), kind, np.empty((0, 9)), BACKEND).toarray()
+    for start, end in ((0, 3), (3, 7)):
+        for j in range(start, end):
+            rest = sp.csr_array(np.delete(rows[start:end], j - start, axis=0))
+            expected = bag_features(rest, np.array([0, end - start - 1]), kind, np.empty((0, 9)), BACKEND)
+            np.testing.assert_allclose(found[[j]], expected.toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])
+def test_sparse_rows_are_as_similar_as_dense_ones(kernel):
+    rows = np.random.default_rng(0).poisson(0.7, size=(5, 9)).astype(np.float32)
+    sparse = sp.csr_array(rows)
+    expected = similarity(rows, rows, kernel, 3.0, BACKEND)
+    np.testing.assert_allclose(similarity(sparse, sparse, kernel, 3.0, BACKEND), expected, rtol=1e-5)
+
+
+def test_sparse_bags_have_views_with_both_kernels(data):
+    bags, y = data
+    model = WeightedGMIL(random_state=0).fit(bags.with_instances(sp.csr_array(bags.instances)), y)
+    kinds = {None: ("mean", "nearest", "vlad"), "l2": ("mean", "nearest"), "standard": ("mean", "nearest")}
+    expected = {(scale, kind, kernel) for scale, own in kinds.items() for kind in own for kernel in KERNELS}
+    assert {(view["scale"], view["kind"], view["kernel"]) for view in model.view_weights_} == expected
 
 
 def test_similarity_is_one_for_the_same_bag():

@@ -128,11 +128,24 @@ def test_the_only_instance_of_a_bag_is_as_likely_a_witness_as_the_bag_is_positiv
 def test_hand_computed_log_odds():
     fitted = WitnessModel([_scorer(mixture=1.0)], np.ones(1), np.zeros(1), np.ones(1))
     scores = np.array([[[0.0], [logit(0.2)]]])
-    found = fitted.witness_scores(np.array([[4.0]]), np.array([[0.6], [0.0]]), scores, np.array([0, 2]))
     shares = np.array([0.5, 0.2]) / 0.6
     by_model = np.log((0.02 + shares) / 1.02)
-    expected = np.log(expit(4.0)) + (np.array([np.log(4.0), 0.0]) + by_model) / 2
-    np.testing.assert_allclose(found[:, 0], expected)
+    found = fitted.witness_scores(np.array([[-0.5]]), np.array([[0.6], [0.0]]), scores, np.array([0, 2]))
+    expected = np.log(expit(-0.5)) + (np.array([np.log(4.0), 0.0]) + by_model) / 2
+    np.testing.assert_allclose(found[:, 0], np.minimum(expected, -0.5))
+
+    # A bag that is positive for sure has a witness: both rise alike until one of the two is there.
+    found = fitted.witness_scores(np.array([[4.0]]), np.array([[0.6], [0.0]]), scores, np.array([0, 2]))
+    rises = found[:, 0] - expected - np.log(expit(4.0) / expit(-0.5))
+    assert rises[0] == pytest.approx(rises[1])
+    assert rises[0] > 0
+    assert 1 - np.prod(1 - expit(found)) == pytest.approx(expit(4.0), abs=1e-5)
+
+
+def test_a_bag_has_a_witness_at_least_as_likely_as_it_is_positive(model, data):
+    bags = gmil.Bags.from_list([bag[: 1 + number % 7] for number, bag in enumerate(data.bags)])
+    scores, decisions = model.score_instances(bags), model.decision_function(bags)
+    assert (bag_log_probabilities(scores, bags.offsets) >= np.log(expit(decisions)) - 1e-4).all()
 
 
 def _scorer(*, mixture):

@@ -62,7 +62,8 @@ class WeightedGMIL(BagClassifier):
         replaced by its rank) and None. "auto" is all but None, and but "rank" where ``sample_size`` is exceeded: to
         rank all instances would take longer than everything else; for sparse bags None, "l2" and "standard".
     views : sequence, default=("range", "moments", "nearest")
-        The embeddings of a bag. Sparse bags are embedded by their mean and their distances.
+        The embeddings of a bag. Sparse bags are embedded by their mean, their distances and,
+        where None is one of the scalings, the signed square roots of their mean at length one (VLAD).
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook: instances drawn at random, the centres of k-means, or the best centres of k-means with five
         times as many clusters by Eq. 6 of the paper.

@@ -15,7 +15,7 @@ from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items
 from gmil.transform.space import Space
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
 from gmil.weighted.ridge import calibrate, stack
-from gmil.weighted.views import KINDS, SCALES, CentersInSpace, bag_features, kinds_of
+from gmil.weighted.views import KINDS, SCALES, SPARSE_KINDS, CentersInSpace, bag_features, kinds_of
 from gmil.weighted.witness import WITNESSES, WitnessModel
 from gmil.weighted.witness_fitting import draft_witnesses, pool_in_memory, weigh_witnesses
 
@@ -41,7 +41,7 @@ _RANK_SPACE = Record({"name": Choice("rank"), "centers": Array("k", "d"), "knots
 _VIEW = Record(
     {
         "space": Count(below="spaces"),
-        "kind": Choice(*KINDS, "mean"),
+        "kind": Choice(*KINDS, *SPARSE_KINDS),
         "shift": OrNone(Array("c")),
         "divisor": OrNone(Array("c", above=0)),
         "kernel": Choice(*KERNELS, "linear"),
@@ -54,7 +54,7 @@ _VIEW = Record(
 VIEW_WEIGHT = Record(
     {
         "scale": Choice(*SCALES, None),
-        "kind": Choice(*KINDS, "mean"),
+        "kind": Choice(*KINDS, *SPARSE_KINDS),
         "kernel": Choice(*KERNELS, "linear"),
         "weights": Array("P"),
     }
@@ -323,15 +323,14 @@ def _views_of(
     sparse = sp.issparse(bags.instances)
     for i, space in enumerate(spaces):
         worth = kinds_of(space.name, sparse=sparse, alone=len(spaces) == 1)
-        wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k == "mean")
+        wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k in SPARSE_KINDS)
         if not wanted:
             continue
         scaled = space.apply(bags.instances, backend)
         for kind in wanted:
             features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
             for kernel in kernels:
-                if not (sp.issparse(features) and kernel == "gaussian"):
-                    yield i, kind, features, kernel
+                yield i, kind, features, kernel
 
 
 def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:

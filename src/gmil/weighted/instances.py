@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.weighted.views import bag_features, bag_means
+from gmil.weighted.views import SPARSE_KINDS, bag_features, bag_means, unit_roots
 from gmil.weighted.witness import blocks_of
 
 if TYPE_CHECKING:
@@ -134,8 +134,9 @@ def features_without(scaled: Instances, offsets: Integers, kind: str, centers: F
         return np.hstack([lower, -_minimum_without(-scaled, offsets, backend)])
     if kind == "nearest":
         return np.sqrt(_minimum_without(backend.sq_distances(scaled, centers), offsets, backend))
-    if kind == "mean":
-        return _sparse_mean_without(scaled, offsets, backend)
+    if kind in SPARSE_KINDS:
+        means = _sparse_mean_without(scaled, offsets, backend)
+        return means if kind == "mean" else unit_roots(means)
     means = _mean_without(scaled, offsets, backend)
     squares = _mean_without(np.square(scaled, dtype=np.float64), offsets, backend)
     return np.hstack([means, np.sqrt(np.maximum(squares - means**2, 0))])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from gmil.engine.resident import as_array, beside, in_double, is_tensor, namespace
 from gmil.transform.scaling import safe_units, tensor_summary
@@ -87,11 +88,10 @@ def similarity(one: Floats, other: Floats, kernel: str, width: float, backend: B
 
 def dissimilarity(one: Floats, other: Floats, kernel: str, backend: Backend) -> Floats:
     """Return sums of absolute differences ("laplacian") or squared distances ("gaussian") between rows."""
-    if kernel == "gaussian":
-        return backend.sq_distances(one, other)
     if sp.issparse(one):
-        return np.asarray(pairwise_distances(_short_indices(one), _short_indices(other), metric="manhattan"))
-    return backend.l1_distances(one, other)
+        metric = partial(euclidean_distances, squared=True) if kernel == "gaussian" else manhattan_distances
+        return np.asarray(metric(_short_indices(one), _short_indices(other)))
+    return backend.sq_distances(one, other) if kernel == "gaussian" else backend.l1_distances(one, other)
 
 
 def _short_indices(rows: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
 from gmil.engine.resident import as_array, is_tensor, namespace, take_rows
 from gmil.transform.space import Space, fit_scaling
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Instances, Integers
 
 KINDS = ("range", "moments", "nearest")
+SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
@@ -70,10 +72,11 @@ def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[s
 
     Columns of a view are standardised, so range and moments are the same after "minmax" as after "standard" and
     are taken there only where it is the one scaling, ``alone``.
-    Minimum, maximum and deviation of sparse features tell little: there the mean alone is taken.
+    Minimum, maximum and deviation of sparse features tell little: there the mean is taken, and VLAD, which has a
+    scaling of its own, of the features as they are.
     """
     if sparse:
-        return ("mean", "nearest")
+        return ("mean", "nearest", "vlad") if scale is None else ("mean", "nearest")
     return ("nearest",) if scale == "minmax" and not alone else KINDS
 
 
@@ -81,7 +84,7 @@ def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Float
     """Return one vector per bag; of a tensor, tensors.
 
     "range": minimum and maximum of every feature; "moments": mean and deviation; "mean": the mean;
-    "nearest": the distance between the bag and every centre.
+    "nearest": the distance between the bag and every centre; "vlad": see `unit_roots`.
     """
     if kind == "range":
         return namespace(scaled).hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
@@ -91,6 +94,8 @@ def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Float
     means = bag_means(scaled, offsets, backend)
     if kind == "mean":
         return means
+    if kind == "vlad":
+        return unit_roots(means)
     return namespace(scaled).hstack([means, backend.bag_deviation(scaled, offsets)])
 
 
@@ -104,3 +109,11 @@ def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:
         (np.repeat(1 / sizes, sizes), np.arange(offsets[-1]), offsets), shape=(n_bags, int(offsets[-1]))
     )
     return sp.csr_array(member @ scaled)
+
+
+def unit_roots(means: Any) -> Any:
+    """Return the signed square roots of rows at length one: VLAD with the origin as its only centre.
+
+    Sparse stays sparse. A word that comes often in a few instances weighs less beside words that come here and there.
+    """
+    return sp.csr_array(normalize(means.sign() * abs(means).sqrt()))

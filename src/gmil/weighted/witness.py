@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_LANDMARKS = 300
 _INSTANCES_AT_ONCE = 4096
+_HALVINGS = 20
 _EFFECT_FLOOR = 0.2
 """The effect (in log-odds) of a witness for which others of its bag stand in."""
 _SHARE_FLOOR = 0.02
@@ -109,6 +110,22 @@ def affine(columns: Any, coefficients: Floats, intercepts: Floats) -> Any:
     return found.reshape(-1, *intercepts.shape) + beside(intercepts, columns, wide=True)
 
 
+def _rise(odds: Floats, decisions: Floats, offsets: Integers) -> Floats:
+    """Return by how much odds must rise for a bag to have a witness as likely as it is positive, (n_bags, n_problems).
+
+    Odds are at most those of the bag, so that a bag has one for sure where its best instance reaches that bound.
+    """
+    sizes, goal = np.diff(offsets), log_expit(decisions)
+    low = np.zeros(decisions.shape)
+    high = np.maximum(decisions - np.maximum.reduceat(odds, offsets[:-1], axis=0), 0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        raised = np.minimum(odds + np.repeat(middle, sizes, axis=0), np.repeat(decisions, sizes, axis=0))
+        enough = bag_log_probabilities(raised, offsets) >= goal
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
+
+
 def landmarks_of(space: CentersInSpace) -> Floats:
     """Return the centres that instances are compared with; a bound keeps the cost apart from the size of a codebook."""
     return space.centers[:: landmark_step(space)]
@@ -178,7 +195,7 @@ class WitnessModel(NamedTuple):
         They are the log-probability of the bag plus half of two logs: its effect on the decision, as a multiple of
         that of an instance without any, and its share of the probability that the bag has a witness. The second
         counts as much as differences within bags tell about labels. No instance is more likely a witness than its
-        bag is positive; the only instance of a bag is as likely.
+        bag is positive; that the bag has one is at least as likely, see `_rise`.
 
         Parameters
         ----------
@@ -194,8 +211,8 @@ class WitnessModel(NamedTuple):
         # An instance without which the bag would be more positive goes on downwards with the same slope.
         by_effect = np.log1p(np.maximum(effects, 0) / _EFFECT_FLOOR) + np.minimum(effects, 0) / _EFFECT_FLOOR
         bags = np.repeat(decisions, sizes, axis=0)
-        odds = np.minimum(log_expit(bags) + (by_effect + self.within * by_model) / 2, bags)
-        return np.where(np.repeat(sizes == 1, sizes)[:, None], bags, odds)
+        odds = log_expit(bags) + (by_effect + self.within * by_model) / 2
+        return np.minimum(odds + np.repeat(_rise(odds, decisions, offsets), sizes, axis=0), bags)
 
     def as_plain(self) -> dict[str, Any]:
         """Return dicts of arrays, which can be saved."""
