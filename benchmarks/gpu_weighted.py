@@ -47,6 +47,7 @@ STAGES = [
     "gmil.weighted.on_device.ridge:fit_candidates",
     "gmil.weighted.on_device.ridge:_distances",
     "gmil.weighted.on_device.ridge:_fit_ridge",
+    "gmil.weighted.on_device.ridge:_eigh",
     "gmil.weighted.on_device.noisy_or:fit_noisy_or_jobs",
     "gmil.weighted.block_vectors:in_single_precision",
     "gmil.weighted.block_vectors:largest_and_total",
@@ -168,6 +169,7 @@ def stages(function, device):
 def probe(bags, asked, device):
     """Return the seconds of single kernels of the sizes that a fit has."""
     from gmil.engine.torch.kernels import segments, sq_distances
+    from gmil.weighted.on_device import ridge
 
     X = bags.tensor_on(device)
     n, step = len(bags), min(len(X), 466_000)
@@ -195,7 +197,11 @@ def probe(bags, asked, device):
         "block: moments": lambda: own.moments(block),
         "block: double precision": block.double,
     }
-    return {name: timed(function, device, 2)[0]["least_s"] for name, function in kernels.items()}
+    seconds = {name: timed(function, device, 2)[0]["least_s"] for name, function in kernels.items()}
+    for number in (1, 4, 16, ridge._STREAMS):
+        ridge._STREAMS = number
+        seconds[f"eigh, 26, float64, {number} at a time"] = timed(lambda: ridge._eigh(several), device, 2)[0]["least_s"]
+    return seconds
 
 
 def check(bags, y, asked):

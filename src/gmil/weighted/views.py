@@ -41,7 +41,7 @@ def in_single_precision(space: Space, X: Instances, backend: Backend | None = No
     """
     if is_tensor(X):
         taken = space.on_device_of(X).apply(X, backend)
-        return taken.float() if space.unit_length else bounded(taken)
+        return bounded(taken) if taken is X else taken.clamp_(-_LARGEST, _LARGEST).float()
     taken = space.apply(X, backend)
     return taken if sp.issparse(taken) else bounded(taken)
 

@@ -145,16 +145,18 @@ class Segments:
 
         See `gmil.engine.moments.moment_table`, (n_bags, 3, n_columns).
         """
-        first = values[self.offsets[:-1]].double()
-        moved = first[self.bag_of].neg_().add_(values)
-        sums = self.sum(moved)
-        squares = self.sum(moved.square_()).addcmul_(sums, sums / self.sizes, value=-1).clamp_(min=0)
-        return torch.stack([self.sizes.expand_as(sums), first + sums / self.sizes, squares], dim=1)
+        first = values[self.offsets[:-1]]
+        moved = first[self.bag_of]
+        torch.sub(values, moved, out=moved)
+        means = self._reduce(moved, "sum", torch.float64) / self.sizes
+        moved.sub_(means.to(values.dtype)[self.bag_of])
+        squares = self._reduce(moved.square_(), "sum", torch.float64)
+        return torch.stack([self.sizes.expand_as(means), first + means, squares], dim=1)
 
-    def _reduce(self, values: torch.Tensor, how: str) -> torch.Tensor:
-        for offsets in (self.edges, self.pieces_of_bags):
-            values = torch.segment_reduce(values, how, offsets=offsets, axis=0, unsafe=True)
-        return values
+    def _reduce(self, values: torch.Tensor, how: str, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Reduce pieces in the precision of the values, and bags in that asked for."""
+        pieces = torch.segment_reduce(values, how, offsets=self.edges, axis=0, unsafe=True).to(dtype or values.dtype)
+        return torch.segment_reduce(pieces, how, offsets=self.pieces_of_bags, axis=0, unsafe=True)
 
 
 def segments(offsets: Integers, device: torch.device) -> Segments:

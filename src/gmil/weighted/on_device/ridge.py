@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats
 
+_STREAMS = 8
 _ENTRIES_AT_ONCE = 1 << 27
 """Kernels of so many numbers are decomposed together, 1 GiB in double precision."""
 
@@ -101,6 +103,27 @@ def _median_widths(distances: torch.Tensor) -> torch.Tensor:
     return torch.where(widths > 0, widths, 1.0)
 
 
+def _eigh(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ascending eigenvalues, and vectors, of symmetric matrices; one alone would leave a GPU idle."""
+    if not matrices.is_cuda or len(matrices) == 1:
+        values, vectors = torch.linalg.eigh(matrices)
+        return values, vectors
+    values, vectors = torch.empty_like(matrices[:, 0]), torch.empty_like(matrices)
+    ready = torch.cuda.current_stream().record_event()
+
+    def decompose(first: int) -> None:
+        stream = torch.cuda.Stream(matrices.device)
+        stream.wait_event(ready)
+        with torch.cuda.stream(stream):
+            for number in range(first, len(matrices), _STREAMS):
+                values[number], vectors[number] = torch.linalg.eigh(matrices[number])
+        stream.synchronize()
+
+    with ThreadPoolExecutor(_STREAMS) as pool:
+        list(pool.map(decompose, range(_STREAMS)))
+    return values, vectors
+
+
 def _fit_ridge(
     kernels: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -109,7 +132,7 @@ def _fit_ridge(
     See `gmil.weighted.ridge.fit_ridge`; kernels are (n_views, n, n).
     """
     root, shares = weights.sqrt(), weights / weights.sum()
-    eigenvalues, vectors = torch.linalg.eigh(root[:, None] * kernels * root)
+    eigenvalues, vectors = _eigh(root[:, None] * kernels * root)
     apart = targets - shares @ targets
     rotated = vectors.mT @ (root[:, None] * apart)  # (n_views, n, n_targets)
     penalties = to_device(PENALTIES, kernels.device) * weights.sum()
