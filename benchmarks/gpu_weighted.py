@@ -93,6 +93,10 @@ def main():
             found["stages of a cross-validation"] = report("stages of a cross-validation", stages(cv, device))
     if device.type == "cuda":
         found["peak_memory_gb"] = report("peak memory, GB", torch.cuda.max_memory_allocated() / 1e9)
+    if asked.host:
+        X = bags.tensor_on(device)
+        there = gmil.LazyBags.from_array(X.cpu().numpy(), bags.source_offsets)
+        found["fit from the host"] = report("fit from the host", timed(lambda: model.fit(there, y), device, 1)[0])
     found["check"] = report("check", check(bags, y, asked))
     text = json.dumps(found, indent=2, default=str)
     print(text)
@@ -114,6 +118,7 @@ def parse():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", default="torch", help="torch, torch:cuda or torch:cpu")
     parser.add_argument("--probe", action="store_true", help="time single kernels too")
+    parser.add_argument("--host", action="store_true", help="time a fit whose data lie in the memory of the host too")
     parser.add_argument("--brief", action="store_true", help="no stages of the cross-validation")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()

@@ -7,12 +7,15 @@ nothing moves before `as_array` takes a table to the host.
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from gmil.engine.backends import Backend
 
 
@@ -39,6 +42,25 @@ def resident(X: Any, backend: Backend) -> Any:
     from gmil.engine.torch.tensors import to_device
 
     return to_device(X, device_of(backend))
+
+
+def in_own_stream(X: Any, backend: Backend) -> AbstractContextManager[Any]:
+    """Let the work of this thread on an array of the host run beside that of other threads, where a GPU does it."""
+    device = device_of(backend)
+    if device is None or is_tensor(X):
+        return nullcontext()
+    from gmil.engine.torch.tensors import own_stream
+
+    return own_stream(device)
+
+
+def blocks_for(backend: Backend) -> tuple[int, int]:
+    """Return how many blocks to work on at a time, and how many times as large as on a processor they should be.
+
+    On a GPU some are read and copied while others are worked on.
+    """
+    device = device_of(backend)
+    return (4, 8) if device is not None and device.type == "cuda" else (backend.n_threads, 1)
 
 
 def beside(values: Any, X: Any, *, wide: bool = False) -> Any:

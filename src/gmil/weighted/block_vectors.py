@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gmil.engine import moments, resolve
-from gmil.engine.resident import as_array, device_of, resident
+from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
 from gmil.transform.space import Space
 from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 from gmil.weighted.witness import landmark_step, similarities
@@ -184,7 +184,8 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
     function = functools.partial(_block_tables, works=works, backend=resolve(backend.name, 1))
     X = bags.tensor_on(device_of(backend))
     if X is None:
-        return bags.reduce(function, joins, n_threads=backend.n_threads)
+        n_threads, size = blocks_for(backend)
+        return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
     # A block, scaled, once more in double precision for its moments, its distances, and what follows from them.
     row_entries = 4 * bags.n_features + 3 * max(work.n_centers for work in works)
     return bags.reduce_on_device(function, joins, X, row_entries)
@@ -192,9 +193,10 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
 
 def _block_tables(block: Any, works: Sequence[_Work], backend: Backend) -> list[Any]:
     """Return the tables of all works for some bags, one after the other."""
-    X = resident(block.instances, backend)
-    found = [table for work in works for table in work.tables(X, block.offsets, backend)]
-    return [as_array(table) for table in found]
+    with in_own_stream(block.instances, backend):
+        X = resident(block.instances, backend)
+        found = [table for work in works for table in work.tables(X, block.offsets, backend)]
+        return [as_array(table) for table in found]
 
 
 def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, int, str], Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -161,11 +162,11 @@ class Segments:
 
 def segments(offsets: Integers, device: torch.device) -> Segments:
     """Return the segments of bags; several tables of the same bags in a row share them."""
-    return _segments(np.ascontiguousarray(offsets, dtype=np.int64).tobytes(), device)
+    return _segments(np.ascontiguousarray(offsets, dtype=np.int64).tobytes(), device, threading.get_ident())
 
 
-@functools.lru_cache(maxsize=4)
-def _segments(offsets: bytes, device: torch.device) -> Segments:
+@functools.lru_cache(maxsize=16)
+def _segments(offsets: bytes, device: torch.device, thread: int) -> Segments:  # noqa: ARG001  # threads have streams
     return Segments(np.frombuffer(offsets, dtype=np.int64), device)
 
 
