@@ -41,7 +41,7 @@ def main() -> None:
     start, before = time.perf_counter(), time.process_time()
     bags, y = gmil.scan(asked.data)
     bags, y = bags[: asked.bags], y[: asked.bags]
-    with StreamProgress(asked.method) as progress:
+    with StreamProgress(asked.method, bags) as progress:
         estimator = METHODS[asked.method]()
         result = gmil.cross_validate(estimator, bags.watched(progress), y, cv=asked.folds, random_state=asked.seed)
     found = {

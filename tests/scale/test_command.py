@@ -9,6 +9,7 @@ import pyarrow.csv as pacsv
 import pytest
 from click.testing import CliRunner
 
+import gmil
 from gmil.cli import console, inputs
 from gmil.cli.main import main
 from gmil.scale import LazyBags
@@ -89,7 +90,8 @@ def test_information_about_a_folder(folder):
 def test_progress_has_a_rate_and_the_time_left(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    with console.StreamProgress("data") as progress:
+    bags = gmil.Bags(np.zeros((3, 1000), dtype=np.float32), [0, 3])
+    with console.StreamProgress("data", bags) as progress:
         for second in range(0, 60, 4):
             now[0] = float(second)
             progress(second * 1000, 60_000)
@@ -98,5 +100,5 @@ def test_progress_has_a_rate_and_the_time_left(monkeypatch, capsys):
         now[0] = 84.0
         progress(21_000, 60_000)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "data, pass 1: 1 thousand instances/s, 16,000 of 60,000, about 44 s left"
-    assert lines[-1].startswith("data, pass 2: 1 thousand instances/s, 21,000 of 60,000")
+    assert lines[0] == "data, pass 1: 64 of 240 MB read, 4 MB/s, about 44 s left"
+    assert lines[-1].startswith("data, pass 2: 84 of 240 MB read, 4 MB/s")

@@ -14,6 +14,7 @@ import time
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.base import clone
 
 import gmil
 from gmil.cli.main import main
@@ -46,6 +47,25 @@ def test_a_model_is_the_same_bit_for_bit(client, stored):
         for name in ("cluster_centers_", "positive_counts_", "negative_counts_", "positive_bins_", "negative_bins_"):
             assert np.array_equal(getattr(here, name), getattr(there, name)), name
         assert np.array_equal(here.decision_function(lazy), there.decision_function(lazy.on(client)))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        gmil.WeightedGMIL(n_centers=10, sample_size=200, random_state=0),
+        gmil.GMILCV({"n_clusters": [6], "n_positive": [1, 2]}, cv=3, random_state=0),
+    ],
+    ids=["WeightedGMIL", "GMILCV"],
+)
+def test_fits_predictions_and_scores_are_the_same(client, stored, model):
+    _, lazy, y = stored
+    here, there = clone(model).fit(lazy, y), clone(model).fit(lazy.on(client), y)
+    some = lazy[::-2]  # another order than that of the source
+    assert np.array_equal(here.decision_function(some), there.decision_function(some.on(client)))
+    assert np.array_equal(here.predict_proba(some), there.predict_proba(some.on(client)))
+    if hasattr(model, "score_instances"):
+        # Blocks are other ones, and with them the order in which products are summed up.
+        np.testing.assert_allclose(there.score_instances(some.on(client)), here.score_instances(some), rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", ["files", "npy", "array"])
@@ -198,6 +218,57 @@ def test_a_worker_without_gmil_is_named(scheduler, stored, tmp_path):
         pytest.raises(ClusterError, match=r"tcp://.*No module named 'gmil'.*Install gmil where they run"),
     ):
         gmil.GMIL(8).fit(lazy.on(client), y)
+
+
+def test_a_worker_with_another_version_is_named(scheduler, stored, tmp_path):
+    _, lazy, y = stored
+    _, address = scheduler
+    (tmp_path / "elsewhere" / "gmil").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "gmil" / "__init__.py").write_text("__version__ = '0.0.1'\n")
+    with (
+        worker_of(address, env={"PYTHONPATH": str(tmp_path / "elsewhere")}),
+        distributed.Client(address) as client,
+        pytest.raises(ClusterError, match=rf"another version of gmil than {gmil.__version__}.*tcp://.*\(0\.0\.1\)"),
+    ):
+        gmil.GMIL(8).fit(lazy.on(client), y)
+
+
+def test_a_scheduler_that_hangs_is_one_clear_error(scheduler, stored, tmp_path, monkeypatch):
+    _, lazy, _ = stored
+    process, address = scheduler
+    counting = functools.partial(slowly_counted, marks=tmp_path)
+    with worker_of(address), distributed.Client(address, timeout="5s") as client:
+
+        def stop(done, total):
+            monkeypatch.setattr("gmil.scale.dask._SECONDS_FOR_AN_ANSWER", 1.0)
+            process.send_signal(signal.SIGSTOP)
+
+        try:
+            with pytest.raises(ClusterError, match=r"scheduler at tcp.* does not answer within 1 s"):
+                lazy.on(client).watched(stop).reduce(counting, (np.add,))
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+
+def counted_by_all_but_one(bags, marks):
+    """Count, but hang where this is the first process that came."""
+    with contextlib.suppress(FileExistsError):
+        (marks / "first").mkdir()
+        (marks / "first" / str(os.getpid())).touch()
+    if (marks / "first" / str(os.getpid())).exists():
+        time.sleep(60)
+    return (bags.sizes,)
+
+
+def test_the_parts_of_a_slow_worker_are_done_elsewhere(client, stored, tmp_path, monkeypatch):
+    _, lazy, _ = stored
+    monkeypatch.setattr("gmil.scale.dask._SECONDS_OF_PATIENCE", 0.5)
+    counting = functools.partial(counted_by_all_but_one, marks=tmp_path)
+    start = time.monotonic()
+    (found,) = lazy.on(client).reduce(counting, (np.add,))
+    assert np.array_equal(found, lazy.sizes)
+    assert time.monotonic() - start < 50
+    client.restart()
 
 
 @pytest.mark.parametrize("victim", ["scheduler", "worker"])

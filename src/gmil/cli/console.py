@@ -145,11 +145,19 @@ class Progress:
 
 
 class StreamProgress(Progress):
-    """Shows how far a pass over instances is, how fast it goes and how long it will take; passes follow each other."""
+    """Shows how far a pass over instances is, how fast it goes and how long it will take; passes follow each other.
 
-    def __init__(self, what: str) -> None:
+    Parameters
+    ----------
+    what : str
+    bags : Bags or LazyBags
+        What is read, for the size of an instance.
+    """
+
+    def __init__(self, what: str, bags: Any) -> None:
         super().__init__(what)
         self._pass, self._began, self._done = 1, self._start, 0
+        self._row_bytes = bags.n_features * bags.dtype.itemsize
 
     def __call__(self, done: int, total: int) -> None:
         """Report that ``done`` of ``total`` instances of this pass are read."""
@@ -160,13 +168,14 @@ class StreamProgress(Progress):
         if now - self._start < _QUIET_SECONDS or now == self._began:
             return
         rate = done / (now - self._began)
-        text = f"{self.what}, pass {self._pass}: {rate / 1000:,.0f} thousand instances/s"
+        read, size, speed = (n * self._row_bytes / 1e6 for n in (done, total, rate))
+        text = f"{self.what}, pass {self._pass}: {read:,.0f} of {size:,.0f} MB read, {speed:,.0f} MB/s"
         if sys.stderr.isatty():
             self._show_bar(done, total)
             self._bar.update(self._task, description=text)
         elif now - self._last_line > _SECONDS_BETWEEN_LINES and done < total:
             self._last_line = now
-            say(f"{text}, {done:,} of {total:,}, about {(total - done) / rate:.0f} s left")
+            say(f"{text}, about {(total - done) / rate:.0f} s left")
 
 
 def _terminal_bar() -> Any:

@@ -69,7 +69,8 @@ def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) ->
 def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol) -> dict[str, Any]:
     start = time.perf_counter()
     lazy = isinstance(data.bags, LazyBags)
-    with StreamProgress(data.name) as reading, Progress(f"{method} on {data.name}") as progress, said_warnings():
+    watch, count = StreamProgress(data.name, data.bags), Progress(f"{method} on {data.name}")
+    with watch as reading, count as progress, said_warnings():
         result = cross_validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,

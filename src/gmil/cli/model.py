@@ -92,7 +92,7 @@ def reading(data: LabelledBags) -> Iterator[Any]:
     if not isinstance(data.bags, LazyBags):
         yield data.bags
         return
-    with StreamProgress(data.name) as progress:
+    with StreamProgress(data.name, data.bags) as progress:
         yield data.bags.watched(progress)
 
 

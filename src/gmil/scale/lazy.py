@@ -14,8 +14,17 @@ from gmil.bags.tables import unmasked
 from gmil.engine.resident import is_tensor
 from gmil.engine.threads import n_threads
 from gmil.scale.parquet import ParquetSource
-from gmil.scale.passes import ArraySource, Joined, Part, in_threads, read_whole_bags, reduce_part, take_from_part
-from gmil.scale.resident import TensorSource, blocks_of_tensor
+from gmil.scale.passes import (
+    ArraySource,
+    Joined,
+    Part,
+    call_on_whole_bags,
+    in_threads,
+    read_whole_bags,
+    reduce_part,
+    take_from_part,
+)
+from gmil.scale.resident import TensorSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +35,6 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.scale.passes import BagFunction, Join, Runner, Source
-    from gmil.scale.resident import TensorBags
 
 _BYTES_OF_A_BLOCK = 1 << 23
 
@@ -275,8 +283,7 @@ class LazyBags:
         rows : int, optional
             By default so many that a block takes about 8 MiB.
         """
-        wanted = np.unique(self.bags_of_source())
-        parts = self._parts(wanted)
+        parts = self._parts(np.unique(self.bags_of_source()))
         return read_whole_bags(self.source, parts, rows or self.block_rows(), self.source_ids, self.feature_names)
 
     def by_blocks(self, function: Callable[[Bags], Any], *, per_instance: bool = False) -> Any:
@@ -289,15 +296,21 @@ class LazyBags:
         per_instance : bool, default=False
             Whether there is one row per instance.
         """
-        places = self.bags_of_source()
-        wanted, back = np.unique(places, return_inverse=True)
-        found = np.concatenate([function(block) for block in self.blocks()])
-        if np.array_equal(wanted, places):
-            return found
+        wanted, back = np.unique(self.bags_of_source(), return_inverse=True)
+        found = np.concatenate(list(self._over_blocks(function, wanted)))
         if not per_instance:
-            return found[back]
+            return self._in_order([found])[0]
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.source_offsets)[wanted])])
         return found[bag_parts.rows_of_bags(offsets, back)[0]]
+
+    def _over_blocks(self, function: Callable[[Bags], Any], wanted: Integers) -> Iterator[Any]:
+        """Yield what a function returns for whole bags, in order; a task of a cluster takes those of a part."""
+        if self.runner is None:
+            return map(function, self.blocks())
+        part_of = np.searchsorted(self.source.edges, self.source_offsets[wanted], side="right")
+        runs = np.split(wanted, np.flatnonzero(np.diff(part_of)) + 1)
+        rest = self.block_rows(), self.source_ids, self.feature_names, function
+        return self.runner(call_on_whole_bags, [(self.source, self._parts(run), *rest) for run in runs])
 
     def reduce(
         self, function: BagFunction, joins: Sequence[Join], *, n_threads: int = 1, rows: int | None = None
@@ -326,29 +339,8 @@ class LazyBags:
             self._report(int(self.source.edges[part.number + 1]))
         return self._in_order(joined.tables())
 
-    def reduce_on_device(
-        self, function: Callable[[TensorBags], Sequence[Any]], joins: Sequence[Join], X: Any, row_entries: int
-    ) -> list[NDArray[Any]]:
-        """Do what `reduce` does where all instances lie on a device; the function is given tensors.
-
-        Parameters
-        ----------
-        function : callable
-            Takes bags whose instances are a tensor, among them perhaps a piece of a bag.
-        joins : sequence of callable
-        X : torch.Tensor
-            What `tensor_on` returns.
-        row_entries : int
-            How many numbers the function holds on the device for every instance.
-        """
-        joined = Joined(tuple(joins))
-        for numbers, block in blocks_of_tensor(X, self.source_offsets, np.unique(self.bags_of_source()), row_entries):
-            joined.add(numbers, function(block))
-            self._report(int(self.source_offsets[numbers[-1] + 1]))
-        return self._in_order(joined.tables())
-
     def _in_order(self, tables: list[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return rows of bags that came in the order of the source in the order of these bags."""
+        """Return tables with a row a bag, made in the order of the source, in the order of these bags."""
         places = self.bags_of_source()
         wanted, back = np.unique(places, return_inverse=True)
         return tables if np.array_equal(wanted, places) else [table[back] for table in tables]
@@ -369,9 +361,13 @@ class LazyBags:
     def _parts(self, wanted: Integers) -> list[Part]:
         """Return the parts of the source that hold some of the wanted bags, (ascending) numbers of its bags."""
         edges, offsets = self.source.edges, self.source_offsets
+        if not len(wanted):
+            return []
         is_wanted = np.zeros(len(offsets) - 1, dtype=bool)
         is_wanted[wanted] = True
-        parts = [Part.of(number, edges, offsets, is_wanted) for number in range(len(edges) - 1)]
+        first, last = np.searchsorted(edges, offsets[[wanted[0], wanted[-1] + 1]], side="right")
+        numbers = range(first - 1, min(last, len(edges) - 1))
+        parts = [Part.of(number, edges, offsets, is_wanted) for number in numbers]
         return [part for part in parts if part.wanted.any()]
 
     def _read_rows(self, rows: Integers) -> Floats:

@@ -292,6 +292,18 @@ def read_whole_bags(
         yield _one_block(held, ids, names)
 
 
+def call_on_whole_bags(
+    source: Source,
+    parts: list[Part],
+    rows: int,
+    ids: NDArray[Any] | None,
+    names: tuple[str, ...] | None,
+    function: Callable[[Bags], NDArray[Any]],
+) -> NDArray[Any]:
+    """Return what a function returns for all wanted bags of some parts, one after the other."""
+    return np.concatenate([function(block) for block in read_whole_bags(source, parts, rows, ids, names)])
+
+
 def _all_pieces(source: Source, parts: list[Part], rows: int) -> Iterator[tuple[Integers, Bags]]:
     for part in parts:
         yield from wanted_pieces(source, part, rows)

@@ -10,12 +10,16 @@ import numpy as np
 from gmil.bags.finite import largest_value
 from gmil.engine.resident import take_rows
 from gmil.errors import BagValidationError
-from gmil.scale.passes import MatrixSource, bags_between, part_edges
+from gmil.scale.passes import Joined, MatrixSource, bags_between, part_edges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from gmil.engine.arrays import Floats, Integers
+    from gmil.scale.lazy import LazyBags
+    from gmil.scale.passes import Join
 
 _ENTRIES_OF_A_BLOCK = {"cpu": 1 << 22, "cuda": 1 << 31}
 """How many numbers a pass holds beside its input: 16 MiB in single precision, or 8 GiB on a GPU."""
@@ -83,6 +87,29 @@ def blocks_of_tensor(
         cuts = np.clip(own[first : last + 1], start, stop) - start
         begins = offsets[wanted[first:last]] + np.maximum(start - own[first:last], 0)
         yield wanted[first:last], TensorBags.of(X, begins, cuts)
+
+
+def reduce_on_device(
+    bags: LazyBags, function: Callable[[TensorBags], Sequence[Any]], joins: Sequence[Join], X: Any, row_entries: int
+) -> list[NDArray[Any]]:
+    """Do what `LazyBags.reduce` does where all instances lie on a device; the function is given tensors.
+
+    Parameters
+    ----------
+    bags : LazyBags
+    function : callable
+        Takes bags whose instances are a tensor, among them perhaps a piece of a bag, and returns tables.
+    joins : sequence of callable
+    X : torch.Tensor
+        What `LazyBags.tensor_on` returns.
+    row_entries : int
+        How many numbers the function holds on the device for every instance.
+    """
+    joined = Joined(tuple(joins))
+    for numbers, block in blocks_of_tensor(X, bags.source_offsets, np.unique(bags.bags_of_source()), row_entries):
+        joined.add(numbers, function(block))
+        bags._report(int(bags.source_offsets[numbers[-1] + 1]))
+    return bags._in_order(joined.tables())
 
 
 class TensorSource(MatrixSource):

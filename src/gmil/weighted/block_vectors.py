@@ -14,6 +14,7 @@ import numpy as np
 
 from gmil.engine import moments, resolve
 from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
+from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
 from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 from gmil.weighted.witness import landmark_step, similarities
@@ -188,7 +189,7 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
         return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
     # A block, scaled, once more in double precision for its moments, its distances, and what follows from them.
     row_entries = 4 * bags.n_features + 3 * max(work.n_centers for work in works)
-    return bags.reduce_on_device(function, joins, X, row_entries)
+    return reduce_on_device(bags, function, joins, X, row_entries)
 
 
 def _block_tables(block: Any, works: Sequence[_Work], backend: Backend) -> list[Any]:
