@@ -151,3 +151,31 @@ class TestManyInstancesInMemory:
         monkeypatch.setattr(streaming, "MOST_IN_MEMORY", bags.n_instances)
         everything = gmil.WeightedGMIL(random_state=0).fit(bags, y).decision_function(bags)
         assert not np.array_equal(everything, found)
+
+    def test_a_bag_much_larger_than_all_others_leaves_them_in_the_sample(self):
+        rng = np.random.default_rng(0)
+        sizes = np.array([20_000, *rng.integers(10, 30, size=40)])
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        bags = gmil.Bags(rng.normal(size=(offsets[-1], 3)).astype(np.float32), offsets)
+        y = np.arange(41) % 2
+        (sample,) = draw_samples(plans_of(bags, y, n_folds=1_000, sample_size=1000)[50:51], lazy(bags))
+        drawn = np.diff(sample.offsets)
+        assert len(sample.rows) <= 1000
+        assert drawn[0] <= 400  # as many as twenty bags
+        assert drawn[1:].min() >= 8
+
+
+class TestManyBags:
+    @pytest.mark.parametrize("form", ["memory", "lazy"])
+    def test_a_fit_learns_from_a_sample_of_them(self, make_labelled, monkeypatch, form):
+        bags, y = make_labelled(n_bags=300, sizes=(1, 4))
+        for module in ("streaming", "estimator"):
+            monkeypatch.setattr(f"gmil.weighted.{module}.MOST_BAGS", 200)
+        given = bags if form == "memory" else lazy(bags)
+        model = gmil.WeightedGMIL(max_bags=100, n_points=40, n_centers=20, random_state=0).fit(given, y)
+        known = np.isfinite(model.left_out_decisions_)
+        assert known.sum() == 100
+        assert (y[known] == 1).mean() == pytest.approx((y == 1).mean(), abs=0.02)
+        assert model.score(given, y) > 0.8
+        found = gmil.cross_validate(model, given, y, cv=3)
+        assert found.auc() > 0.8

@@ -23,10 +23,18 @@ from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
 from gmil.weighted.centers import CENTERS, choose_centers
-from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
+from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views, sample_of_bags
 from gmil.weighted.instances import KINDS_OF_SCORES, instance_scores
 from gmil.weighted.model import KERNELS
-from gmil.weighted.streaming import Plan, as_lazy, decide_folds, decide_lazily, fit_lazily, most_instances
+from gmil.weighted.streaming import (
+    MOST_BAGS,
+    Plan,
+    as_lazy,
+    decide_folds,
+    decide_lazily,
+    fit_lazily,
+    most_instances,
+)
 from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 
 if TYPE_CHECKING:
@@ -76,7 +84,8 @@ class WeightedGMIL(BagClassifier):
         "auto": 20 000 for `gmil.LazyBags`, and for bags in memory with more than 200 000 instances.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
-        on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags.
+        on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags; of more than 30 000
+        bags, on a stratified sample of these.
     n_points : int, default=500
         See ``max_bags``.
     class_weight : dict, "balanced" or None, default=None
@@ -178,7 +187,7 @@ class WeightedGMIL(BagClassifier):
         bags = check_bags(X, estimator=self, reset=True)
         sparse = bool(sp.issparse(bags.instances))
         most = most_instances(self.sample_size, bags)
-        if not sparse and (bags.n_instances > most or is_torch(self.backend)):
+        if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
             return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
         learning = self._learning(bags, y, groups)
         generator = make_generator(self.random_state)
@@ -197,9 +206,11 @@ class WeightedGMIL(BagClassifier):
         return self._keep(found, sparse=sparse)
 
     def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:
-        learning = self._learning(bags, y, groups)
-        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state), most)
-        return self._keep(fit_lazily(plan, bags), sparse=False)
+        learning, generator = self._learning(bags, y, groups), make_generator(self.random_state)
+        rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
+        some = bags if rows is None else bags[rows]
+        found = fit_lazily(Plan(self, np.ones(len(some), dtype=bool), learning.some(rows), generator, most), some)
+        return self._keep(found if rows is None else found.among(rows, len(bags)), sparse=False)
 
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts

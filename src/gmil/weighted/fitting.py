@@ -151,6 +151,12 @@ class Fitting(NamedTuple):
         witnesses, left_out[rows] = weigh_witnesses(drafts, pooled, own, left_out[rows], known)
         return self._replace(witnesses=witnesses, left_out=left_out)
 
+    def among(self, rows: Integers, n_bags: int) -> Fitting:
+        """Return the same for training bags that are these of many."""
+        left_out = np.full((n_bags, self.left_out.shape[1]), np.nan)
+        left_out[rows] = self.left_out
+        return self._replace(left_out=left_out)
+
     def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return spaces and views as dicts of arrays, which can be saved."""
         views = [{**view._asdict(), "points": as_array(view.points)} for view in self.views]

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from gmil.weighted.streaming import Plan
 
 
+_TIMES_THE_MEDIAN = 20
+"""A bag that is larger than so many others counts as so many: it would leave nothing of them in the sample."""
+
+
 class Sample(NamedTuple):
     """What a fit chooses on."""
 
@@ -52,9 +56,10 @@ def _thinning(plan: Plan, bags: LazyBags) -> Integers | None:
         return None
     chosen = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
     inside = inside if chosen is None else inside[chosen]
+    own = sizes[inside]
+    counted = np.minimum(own, _TIMES_THE_MEDIAN * np.median(own))
     kept = np.zeros(len(bags), dtype=np.int64)
-    share = plan.most / sizes[inside].sum()
-    kept[inside] = np.clip((sizes[inside] * share).astype(np.int64), 1, sizes[inside])
+    kept[inside] = np.clip((counted * (plan.most / counted.sum())).astype(np.int64), 1, own)
     return kept
 
 

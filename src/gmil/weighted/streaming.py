@@ -51,6 +51,8 @@ SAMPLE_SIZE = 20_000
 """Instances on which choices are made, unless ``sample_size`` is given."""
 MOST_IN_MEMORY = 200_000
 """Instances in memory on which choices are made, unless there are more or ``sample_size`` is given."""
+MOST_BAGS = 30_000
+"""Bags that a fit learns from: a few hundred points of comparison hold no more than these tell."""
 _SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
 
@@ -306,7 +308,12 @@ def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork
         groups = None  # a single group has nothing to be kept apart from
     learning = model._learning(work.bags[fold.training], work.y[fold.training], groups)
     most = most_instances(model.sample_size, work.bags[fold.training])
-    return Plan(model, fold.training, learning, make_generator(fold.seed), most)
+    generator, training = make_generator(fold.seed), fold.training
+    rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
+    if rows is not None:
+        training = np.zeros_like(training)
+        training[np.flatnonzero(fold.training)[rows]] = True
+    return Plan(model, training, learning.some(rows), generator, most)
 
 
 def _repeats(folds: Sequence[Fold]) -> list[int]:
