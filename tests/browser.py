@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 LOCAL = ("file:", "data:", "blob:", "about:")
-NARROW, WIDE = 400, 1400
+NARROW, WIDE = 390, 1280
+LONG = "a_name_of_more_than_sixty_letters_without_any_space_in_it_as_files_have_them"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -37,7 +38,7 @@ def chromium():
 
 @pytest.fixture
 def visit(chromium):
-    """Return a function that opens a page: ``visit(path, width=1400, theme="light")`` gives a Playwright page."""
+    """Return a function that opens a page: ``visit(path, width=1280, theme="light")`` gives a Playwright page."""
     contexts, problems = [], []
 
     def opened(path, *, width=WIDE, height=900, theme="light", fragment=""):
@@ -77,6 +78,46 @@ def overflow(page):
             return [document.documentElement.scrollWidth - width,
                     out.slice(0, 5).map((e) => `${e.tagName}.${e.getAttribute('class') || ''}`)];
         }"""
+    )
+
+
+def saved_image(page, button):
+    """Press "Copy as image" in a browser without a clipboard; return width, height and colours of the PNG it saves."""
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
+    with page.expect_download() as download:
+        button.focus()
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename.endswith(".png")
+    return read_image(page, Path(download.value.path()).read_bytes())
+
+
+def read_image(page, data):
+    """Return width, height and the number of colours of a PNG."""
+    assert data.startswith(b"\x89PNG\r\n")
+    return page.evaluate(
+        """async (bytes) => {
+            const image = await createImageBitmap(new Blob([new Uint8Array(bytes)], {type: 'image/png'}));
+            const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext('2d');
+            context.drawImage(image, 0, 0);
+            const pixels = new Uint32Array(context.getImageData(0, 0, image.width, image.height).data.buffer);
+            return [image.width, image.height, new Set(pixels).size];
+        }""",
+        list(data),
+    )
+
+
+def overlapping_texts(page, selector="text"):
+    """Return the pairs of visible texts whose boxes, less a pixel, cover each other."""
+    return page.evaluate(
+        """(selector) => {
+            const boxes = [...document.querySelectorAll(selector)].filter((e) => e.textContent.trim())
+                .map((e) => [e.textContent, e.getBoundingClientRect()]);
+            const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+                && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+            return boxes.flatMap(([a, box], i) => boxes.slice(i + 1).filter(([, other]) => meet(box, other))
+                .map(([b]) => [a, b]));
+        }""",
+        selector,
     )
 
 

@@ -117,7 +117,7 @@ def test_fit_then_predict_bags(run, bags_file, tmp_path):
     single = gmil.read(path)[0]
     np.testing.assert_array_equal([int(r["prediction"]) for r in rows], model.predict(single))
     np.testing.assert_allclose([float(r["decision"]) for r in rows], model.decision_function(single))
-    np.testing.assert_allclose([float(r["probability"]) for r in rows], model.predict_proba(single)[:, 1])
+    np.testing.assert_allclose([float(r["probability_1"]) for r in rows], model.predict_proba(single)[:, 1])
     assert [r["bag"] for r in rows] == list(bags.bag_ids)
 
 
@@ -150,7 +150,8 @@ def test_the_positive_label_is_named_as_it_is_written(run, bags_file, tmp_path):
     path, _, _ = bags_file
     assert run("fit", path, "-o", tmp_path / "m.gmil", "--positive", "0").exit_code == 0
     assert gmil.load(tmp_path / "m.gmil").pos_label == 0
-    rows = run("predict", tmp_path / "m.gmil", path).stdout.splitlines()[1:]
+    header, *rows = run("predict", tmp_path / "m.gmil", path).stdout.splitlines()
+    assert header.replace('"', "") == "bag,prediction,decision,probability_0"
     for prediction, decision, probability in (map(float, row.split(",")[-3:]) for row in rows):
         assert (prediction == 0) == (decision > 0) == (probability > 0.5)
     wrong = run("fit", path, "-o", tmp_path / "x.gmil", "--positive", "yes")
@@ -219,7 +220,10 @@ def test_doctor(run):
     assert found["native"]["compiled"] == ("native" in found["backends"])
     assert found["cores"] >= 1
     assert found["versions"]["numpy"] == np.__version__
-    assert "backend" in run("doctor").stdout
+    printed = run("doctor").stdout
+    assert "backend" in printed
+    assert "dask" in printed
+    assert not set("{}[]'") & set(printed)  # for people
 
 
 # ------------------------------------------------------------------ bad input

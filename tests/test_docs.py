@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -91,10 +92,25 @@ def test_the_first_commands_of_the_readme_work_on_one_file(tmp_path, monkeypatch
     assert (tmp_path / "scores.csv").read_text().count("\n") == bags.n_instances + 1
 
 
-def test_the_ten_lines_of_the_readme_run_as_they_are(capsys):
-    (lines,) = re.findall(r"^```python\n(.*?)^```$", PAGES[0].read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def test_the_ten_lines_of_the_readme_print_what_stands_below_them(capsys):
+    text = PAGES[0].read_text(encoding="utf-8")
+    ((lines, shown),) = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len([line for line in lines.splitlines() if line]) == 10
     exec(compile(lines, "README.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("0.7")
+    printed = capsys.readouterr().out
+    number = r"-?\d+\.\d*"  # the last digit may depend on the machine
+    assert re.sub(number, "#", printed).split() == re.sub(number, "#", shown).split()
+    found, expected = (np.array(re.findall(number, words), dtype=float) for words in (printed, shown))
+    np.testing.assert_allclose(found, expected, atol=0.11)
+
+
+def test_the_readme_begins_with_what_it_is_how_to_install_it_and_the_recommended_method():
+    text = PAGES[0].read_text(encoding="utf-8")
+    first, titles = text.partition("\n## ")[0], re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert titles[:3] == ["Install", "Ten lines of Python", "On the command line"]
+    assert len(re.findall(r"\.(?:\s|$)", first)) == 2  # two sentences
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", text.partition("## Ten")[0], re.MULTILINE)) == sorted(extras)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

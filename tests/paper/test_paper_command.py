@@ -29,7 +29,7 @@ def test_table1_prints_the_table_and_writes_everything(call, tmp_path):
     result = call("table1", "--quick", "--jobs", 1, "--output", tmp_path / "out", "--methods", "gmil,apr")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("Table 1: accuracy on five data sets (quick); per cent (95 % interval); 1 x 10-fold")
+    assert lines[0].startswith("Table 1: accuracy on one data set (quick); per cent (95 % interval); 1 x 10-fold")
     assert lines[1].split()[:3] == ["method", "column", "musk1"]
     columns = [line[:40].strip() for line in lines]
     assert any(c.startswith("GMIL") and "paper setting" in c for c in columns)

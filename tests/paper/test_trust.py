@@ -49,7 +49,9 @@ def test_clean_bags_pass():
     assert found.verdict == "better than chance and than bag size"
     assert {finding.level for finding in found.findings} == {"ok"}
     assert found["bags per class"].value == 30
+    assert found["bags per class"].text == '30 of "0", 30 of "1".'
     assert found["majority class"].value == 0.5
+    assert found["majority class"].text == 'Majority-class baseline, always "0": 50.0% accuracy.'
     assert found["shuffled labels"].value == pytest.approx(1 / 21)
 
 
@@ -94,7 +96,7 @@ def test_p_values_name_their_test_and_are_no_chances_of_a_hypothesis():
     texts = [finding.text for finding in check_data(*clean()).findings if "p = " in finding.text]
     assert len(texts) == 4
     assert all(" of no " not in text and " of being " not in text for text in texts)
-    assert [("by permutation" in text, "by DeLong's test" in text) for text in texts] == [
+    assert [("(permutation test: p = " in text, "(one-sided DeLong test: p = " in text) for text in texts] == [
         (True, False),
         (True, False),
         (False, True),
@@ -239,6 +241,7 @@ def test_constant_features_and_placeholders():
     rows[::50, 1] = -999
     found = check_data(Bags(rows, bags.offsets, feature_names=[f"f{i}" for i in range(10)]), y)
     assert (found["constant features"].level, found["constant features"].value) == ("note", 1)
+    assert found["constant features"].text == "1 of 10 features is constant and carries no information: f0."
     assert found["placeholder values"].value == 1
     assert "-999 in f1" in found["placeholder values"].text
 

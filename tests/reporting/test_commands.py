@@ -119,16 +119,62 @@ def test_compare_writes_the_report_beginning_with_the_trust_checks(compared):
     assert (folder / "out" / "compare.csv").read_text().count("\n") == 6
 
 
+def test_a_comparison_shows_held_out_predictions(compared):
+    folder, *_ = compared
+    compare, page = (json.loads((folder / "out" / f"{name}.json").read_text()) for name in ("compare", "report"))
+    rows = {row["label"]: row["cells"]["mine.parquet"] for row in compare["rows"]}
+    best = next(row["label"] for row in compare["rows"] if row["method"] == compare["best"])
+    labels = list(dict.fromkeys([best, "GMIL"]))
+    assert [found["title"] for found in page["assessments"]] == [f"Held-out predictions of {name}" for name in labels]
+    for name, found in zip(labels, page["assessments"], strict=True):
+        figures = {figure["key"]: figure for figure in found["figures"]}
+        assert figures["accuracy_mean"]["value"] == rows[name]["accuracy"]
+        assert figures["accuracy_mean"]["interval"] == rows[name]["interval"]
+        assert figures["auc_mean"]["value"] == rows[name]["auc"]
+        assert sum(map(sum, found["confusion"]["counts"])) == 2 * 40
+    assert page["assessments"][0]["importance"]["groups"]
+    assert page["warning"] == ""
+
+
+def test_three_classes_are_compared_with_matrix_and_curves(tmp_path, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=30, n_classes=3)
+    gmil.write(tmp_path / "three.npz", bags, np.array(["a", "b", "c"])[y])
+    arguments = ["--methods", "gmil", "--folds", 3, "--repeats", 1, "--jobs", 1, "-o", tmp_path / "out"]
+    result = call("compare", tmp_path / "three.npz", *arguments)
+    assert result.exit_code == 0, result.stderr
+    (found,) = json.loads((tmp_path / "out" / "report.json").read_text())["assessments"]
+    assert found["confusion"]["classes"] == ["a", "b", "c"]
+    assert [curve["label"] for curve in found["curves"]] == ["a", "b", "c"]
+    assert found["score_columns"] == ["probability of the prediction", "probability of the label"]
+    assert found["importance"]["groups"]
+
+
+def test_the_explorer_of_a_comparison_shows_the_predictions_of_the_run(compared):
+    folder, *_ = compared
+    found = json.loads((folder / "out" / "compare.json").read_text())
+    (row,) = (row for row in found["rows"] if row["method"] == "gmil")
+    table = pa.concat_tables(
+        [pq.read_table(folder / "out" / "rows" / f"{job}.parquet") for job in row["cells"]["mine.parquet"]["jobs"]]
+    )
+    first = [fold for fold in table.to_pylist() if fold["repeat"] == 0]
+    stored = {bag: label for fold in first for bag, label in zip(fold["bags"], fold["predictions"], strict=True)}
+    (model,) = json.loads((folder / "out" / "report.json").read_text())["models"]
+    assert {bag["number"]: bag["predicted"] for bag in model["explorer"]["bags"]} == stored
+    assert model["text"].startswith("Predictions and decisions are held-out, from the run")
+
+
 def test_a_report_of_a_comparison_notices_that_its_data_changed(compared, tmp_path):
     folder, *_ = compared
     found = json.loads((folder / "out" / "compare.json").read_text())
     found["data"]["fingerprint"] = "another"
     (tmp_path / "compare.json").write_text(json.dumps(found))
+    (tmp_path / "rows").symlink_to(folder / "out" / "rows")
     result = call("report", tmp_path, "-o", tmp_path / "r.md")
     assert result.exit_code == 0
     text = (tmp_path / "r.md").read_text(encoding="utf-8")
     assert "is not what it was when the methods were compared" in text
     assert "Inside GMIL" not in text
+    assert text.count("## Held-out predictions of") == 1  # those of the run are still there
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.browser import NARROW, WIDE, colours, overflow
+from tests.browser import LONG, NARROW, WIDE, colours, overflow, read_image, saved_image
 
 import gmil
 from gmil.reporting.runs import run_report
@@ -17,13 +17,27 @@ def model_page(videos, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def long_page(videos, tmp_path_factory):
+    """The page of a model whose bags, classes, features, info, file and title have long names without a space."""
+    bags, y, _model = videos
+    names = {"feature_names": [f"{LONG}_{j}" for j in range(bags.n_features)]}
+    names["bag_ids"] = [f"{i}_{LONG}" for i in range(len(bags))]
+    info = {"time_s": bags.instance_info["time_s"], LONG: [f"{LONG}_{i}" for i in range(bags.n_instances)]}
+    bags = gmil.Bags(bags.instances, bags.offsets, instance_info=info, **names)
+    y = np.where(y == "event", f"event_{LONG}", f"other_{LONG}")
+    model = gmil.GMIL(8, 2, 3, pos_label=f"event_{LONG}", random_state=0).fit(bags, y)
+    made = gmil.report(model, bags, y, title=f"{LONG}.gmil on {LONG}.csv")
+    return made.save(tmp_path_factory.mktemp("page") / "long.html")
+
+
+@pytest.fixture(scope="module")
 def run_page(run_folder, tmp_path_factory):
     return run_report(run_folder, look="musk1").save(tmp_path_factory.mktemp("page") / "run.html")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [NARROW, WIDE])
-@pytest.mark.parametrize("which", ["model_page", "run_page"])
+@pytest.mark.parametrize("which", ["model_page", "run_page", "long_page"])
 def test_pages_fit_and_are_quiet_in_both_themes_and_widths(visit, request, which, width, theme):
     page = visit(request.getfixturevalue(which), width=width, theme=theme)
     assert overflow(page) == [0, []]
@@ -125,8 +139,8 @@ def test_bags_are_chosen_by_keyboard_alone(visit, model_page):
         page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     assert chosen(page) == "Bag video 21"
-    page.keyboard.press("Tab")  # the region of the rows
-    page.keyboard.press("Tab")
+    for _ in range(3):  # the time line as image, the region of the rows, the first row
+        page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
     assert page.locator(".explorer tbody tr").nth(1).get_attribute("aria-selected") == "true"
 
@@ -169,11 +183,103 @@ def test_hostile_texts_do_nothing(visit, model_page):
     assert page.locator("img").count() == 0
 
 
-def test_the_page_prints(chromium, model_page, tmp_path):
+# ------------------------------------------------------------------ plots as images
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_plot_is_copied_as_a_png_of_twice_its_size(visit, model_page, width, theme):
+    page = visit(model_page, width=width, theme=theme)
+    figure = page.locator("[data-test=ranking]")
+    box = figure.bounding_box()
+    found = saved_image(page, figure.get_by_role("button", name="Copy as image"))
+    assert found[:2] == [pytest.approx(2 * (side + 16), abs=2) for side in (box["width"], box["height"])]
+    assert found[2] > 50  # bars, axes and letters, with their soft edges
+
+
+def test_the_legend_of_a_plot_is_copied_with_it(visit, run_page):
+    page = visit(run_page)
+    figure, legend = page.locator("[data-test=panel]").first, page.locator(".legend").first
+    boxes = figure.bounding_box(), legend.bounding_box()
+    found = saved_image(page, figure.get_by_role("button", name="Copy as image"))
+    assert found[1] == pytest.approx(2 * (sum(box["height"] for box in boxes) + 16), abs=2)
+    names = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('.legend li')].map((e) => e.getBoundingClientRect().right))"
+    )
+    widest = max(boxes[0]["width"], names - boxes[1]["x"])
+    assert found[0] == pytest.approx(2 * (widest + 16), abs=2)
+
+
+def test_every_plot_has_the_button(visit, model_page, run_page):
+    for path in (model_page, run_page):
+        page = visit(path)
+        plots = page.locator("svg.plot:visible").count()
+        assert plots > 4
+        assert page.locator("figure:visible > .copy").count() == plots
+
+
+def test_an_image_goes_to_the_clipboard_where_the_browser_allows_it(chromium, model_page):
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(model_page.as_uri())
+    figure = page.locator("[data-test=ranking]")
+    figure.get_by_role("button").click()
+    page.wait_for_function("document.querySelector('[data-test=ranking] .copy').textContent === 'Copied'")
+    data = page.evaluate(
+        """async () => {
+            const [item] = await navigator.clipboard.read();
+            return [...new Uint8Array(await (await item.getType('image/png')).arrayBuffer())];
+        }"""
+    )
+    width = figure.bounding_box()["width"]
+    assert read_image(page, bytes(data))[0] == pytest.approx(2 * (width + 16), abs=2)
+    context.close()
+
+
+# ------------------------------------------------------------------ on paper
+
+
+@pytest.fixture
+def printed(chromium, request):
+    """Return a function that opens a page of a dark browser as it is printed on A4."""
+    pages = []
+
+    def opened(path):
+        page = chromium.new_page(color_scheme="dark", viewport={"width": 718, "height": 1000})  # A4 less margins
+        page.goto(path.as_uri())
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        page.emulate_media(media="print", color_scheme="dark")
+        pages.append(page)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+
+
+@pytest.mark.parametrize("which", ["model_page", "run_page", "long_page"])
+def test_on_paper_all_is_light_unfolded_and_without_controls(printed, request, which):
+    page = printed(request.getfixturevalue(which))
+    assert colours(page)[0] == "rgb(255, 255, 255)"
+    assert overflow(page) == [0, []]
+    assert page.locator("button:visible, input:visible, select:visible, nav:visible").count() == 0
+    assert page.locator("details:not([open])").count() == 0
+    cut = "e => getComputedStyle(e).breakInside !== 'avoid' || e.scrollHeight > e.clientHeight + 2"
+    assert page.locator("figure:visible").count() > 0
+    assert not any(figure.evaluate(cut) for figure in page.locator("figure:visible").all())
+
+
+def test_details_are_folded_again_after_printing(visit, run_page):
+    page = visit(run_page)
+    before = page.locator("details[open]").count()
+    for event in ("beforeprint", "afterprint"):
+        page.evaluate(f"window.dispatchEvent(new Event('{event}'))")
+    assert page.locator("details[open]").count() == before
+
+
+def test_the_page_becomes_a_pdf(chromium, model_page, tmp_path):
     page = chromium.new_page()
     page.goto(model_page.as_uri())
     page.pdf(path=tmp_path / "page.pdf", format="A4")
     assert (tmp_path / "page.pdf").stat().st_size > 10_000
-    page.emulate_media(media="print", color_scheme="dark")
-    assert colours(page)[0] == "rgb(255, 255, 255)"
     page.close()

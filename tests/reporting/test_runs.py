@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import gmil
+from gmil.paper import parse_spec, run
+from gmil.paper.runs.output import write_json
+from gmil.paper.tables import table1
 from gmil.paper.tables.published import published
 from gmil.reporting import tables
 from gmil.reporting.provenance import Ledger
@@ -89,6 +92,33 @@ def test_the_curves_are_those_of_figure_7(made):
 def test_a_run_on_data_without_paper_settings_says_that_there_is_no_look(made):
     assert made.summary.models == []
     assert any(note.startswith("No model of easy can be shown") for note in made.summary.notes)
+
+
+def test_a_run_of_the_paper_shows_its_held_out_predictions(tmp_path):
+    content = {
+        "title": "Table 1: one data set",
+        "datasets": ["musk1"],
+        "protocol": {"folds": 3, "repeats": 2},
+        "method": [{"name": "gmil", "label": "GMIL", "from_paper": True, "columns": ["paper"]}],
+    }
+    found = table1.summarize(run(parse_spec(content, "table1"), output=tmp_path))
+    write_json(found, tmp_path / "table1.json")
+    made = run_report(tmp_path)
+    (shown,), (look,) = made.summary.assessments, made.summary.models
+    assert (shown.title, look.title) == ("Held-out predictions of GMIL on Musk1", "Inside GMIL on Musk1")
+    cell = next(row for row in found["rows"] if row["column"] == "paper")["cells"]["musk1"]
+    figure = shown.figures[0]
+    assert (figure.value, figure.interval) == (cell["accuracy"], cell["interval"])
+    assert "held-out" in look.text
+    assert "differently" not in shown.text
+    assert shown.importance.groups
+    assert made.summary.warning == ""
+
+
+def test_a_look_at_data_that_the_run_did_not_measure_warns_at_the_top(run_folder):
+    made = run_report(run_folder, look="musk1")
+    assert made.summary.warning == "'Inside GMIL on Musk1' shows bags that the model was fitted on: no test of it."
+    assert made.summary.assessments == []
 
 
 def test_a_look_that_is_asked_for_is_there_or_an_error(run_folder):

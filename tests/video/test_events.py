@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.video.conftest import encode, moving_frames
 
 import gmil
@@ -203,14 +206,16 @@ def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
     assert table.exit_code == 1
     assert "bad.webm cannot be read as a video" in table.stderr
     header, row = table.stdout.splitlines()
-    assert header.split() == ["video", "event", "sure", "when"]
+    assert header.split() == ["video", "event", "probability", "when"]
     assert row.split()[:2] == ["new.webm", "fast"]
     assert 'src="new.webm"' in page.read_text()
     [found] = json.loads(run("detect", model, tmp_path / "new.webm", "--json").stdout)
     [event] = found["events"]
     assert event["happens"]
     assert event["probability"] > 0.5
-    assert len(event["time_line"]["time"]) == len(event["time_line"]["score"]) == 20
+    assert {name: len(values) for name, values in event["time_line"].items()} == dict.fromkeys(
+        ("time", "score", "probability"), 20
+    )
     assert 0 <= event["segments"][0]["start"] < event["segments"][0]["end"] <= 0.8
 
 
@@ -250,6 +255,8 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert found["topics"] == [25, 50, 100]
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
     assert f"{said}; topics: 2, 5" in run("cv", folder / "frames.parquet", *options, "--topics", "5,2").stdout
+    many = run("cv", folder / "frames.parquet", *options, "--topics", "2,25,50").stdout  # there are 8 videos
+    assert f"{said}; topics: 2, one per training video; per cent" in many
 
 
 def test_topics_are_numbers(folder):
@@ -417,14 +424,46 @@ def test_the_score_of_a_frame_is_the_decision_about_its_stretch():
 
 
 def test_segments_are_where_scores_are_high():
-    times = np.arange(50) / 25
-    scores = np.full(50, -1.0)
-    scores[10:20], scores[30:35] = 2.0, 3.0
+    times = np.arange(100) / 25
+    scores = np.full(100, -1.0)
+    scores[10:20], scores[40:60] = 2.0, 3.0
     found = segments(scores, times)
-    assert [(round(s.start, 6), round(s.end, 6), s.score) for s in found] == [(1.2, 1.4, 3.0), (0.4, 0.8, 2.0)]
-    assert segments(np.zeros(50), times)[0][:2] == (0.0, 2.0)
-    assert segments(scores + 1.5, times) == [(0.0, 2.0, 4.5)]  # no moment speaks against it
+    assert [(round(s.start, 6), round(s.end, 6), s.score) for s in found] == [(1.6, 2.4, 3.0), (0.4, 0.8, 2.0)]
+    assert segments(np.zeros(100), times)[0][:2] == (0.0, 4.0)
+    assert segments(scores + 1.5, times) == [(0.0, 4.0, 4.5)]  # no moment has a negative score
     assert segments(np.zeros(1), times[:1])[0].start == 0
+
+
+@pytest.mark.parametrize(
+    ("high", "expected"),
+    [
+        ([(10, 20), (30, 40)], [(0.4, 1.6)]),  # 0.4 s apart: one
+        ([(10, 20), (33, 43)], [(0.4, 0.8), (1.32, 1.72)]),  # 0.52 s apart: two
+        ([(10, 20), (40, 43)], [(0.4, 0.8)]),  # 0.12 s is too short
+        ([(50, 52)], [(1.84, 2.24)]),  # all there is, widened around its middle
+        ([(0, 2)], [(0.0, 0.4)]),
+        ([(98, 100)], [(3.6, 4.0)]),
+        ([(i, i + 1) for i in range(10, 40, 3)], [(0.4, 1.52)]),  # flicker
+    ],
+)
+def test_segments_are_merged_and_none_is_short(high, expected):
+    times, scores = np.arange(100) / 25, np.full(100, -1.0)
+    for first, last in high:
+        scores[first:last] = 2.0
+    assert [(round(s.start, 6), round(s.end, 6)) for s in segments(scores, times)] == expected
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=80), st.sampled_from([1, 10, 25]))
+def test_segments_lie_in_the_video_apart_and_hold_the_highest_score(scores, rate):
+    times = np.arange(len(scores)) / rate
+    found = segments(np.array(scores), times)
+    assert found[0].score == max(scores)
+    ordered = sorted(found)
+    assert ordered[0].start >= 0
+    assert ordered[-1].end <= times[-1] + (1 / rate if len(scores) > 1 else 0) + 1e-9
+    assert all(b.start - a.end > 0 for a, b in itertools.pairwise(ordered))
+    shortest = min(0.4, len(scores) / rate if len(scores) > 1 else 0)
+    assert all(s.end - s.start >= shortest - 1e-6 for s in found)
 
 
 def test_overlap_is_the_share_of_common_time():

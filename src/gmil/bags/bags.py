@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Bags:
     """A sequence of bags of instances.
 
-    All instances lie in one matrix, the instances of a bag next to each other; ``offsets`` says where each
+    All instances lie in one matrix, the instances of a bag next to each other; ``offsets`` tells where each
     bag begins. Most people build bags with one of the ``from_*`` constructors.
 
     Parameters
@@ -236,7 +236,7 @@ class Bags:
         Parameters
         ----------
         values : array of shape (n_instances, ...)
-            Scores of instances, say.
+            For example, scores of instances.
 
         Examples
         --------

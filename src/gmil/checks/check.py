@@ -28,7 +28,7 @@ LEAKS = ("identical bags", "instances in several groups", "instances in several 
 def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 20, random_state: int = 0) -> DataCheck:
     """Check bags and labels for leaks, duplicates and other reasons not to trust results on them.
 
-    It counts the bags of every class; looks for missing values, constant features and placeholders, for duplicate bags
+    It counts the bags of every class; finds missing values, constant features and placeholders, for duplicate bags
     and instances; measures how well bag size alone predicts the labels; and cross-validates a small `WeightedGMIL` on
     the labels, on shuffled labels, and on noise in place of the instances.
 

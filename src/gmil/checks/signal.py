@@ -56,7 +56,7 @@ def size_finding(
     level: Level = "ok" if p_value > LEVEL else "note" if auc < _PLAIN else "warning"
     text = (
         f"The number of instances alone has a cross-validated AUC of {auc:.2f}; with {n_permutations} permutations "
-        f"of the labels {by_chance.max():.2f} at most (p = {p_value:.2g} by permutation)."
+        f"of the labels {by_chance.max():.2f} at most (permutation test: p = {p_value:.2g})."
     )
     return Finding(name, level, auc, text)
 
@@ -185,7 +185,7 @@ def _permutation_finding(auc: float, by_chance: Floats) -> Finding:
     p_value = permutation_p_value(auc, by_chance)
     text = (
         f"Cross-validated AUC {auc:.3f}; with {len(by_chance)} permutations of the labels {by_chance.mean():.3f} on "
-        f"average and {by_chance.max():.3f} at most (p = {p_value:.2g} by permutation)."
+        f"average and {by_chance.max():.3f} at most (permutation test: p = {p_value:.2g})."
     )
     return Finding("shuffled labels", "ok" if p_value <= LEVEL else "warning", p_value, text)
 
@@ -199,6 +199,6 @@ def _comparison_finding(name: str, method: Scored, what: str, control: Scored, g
     p_value = float(stats.norm.sf(difference / error)) if error > 0 else float(difference <= 0)
     text = (
         f"AUC {method.auc:.3f} with the instances, {control.auc:.3f} with {what}, on the same folds "
-        f"(p = {p_value:.2g}, one-sided, by DeLong's test)."
+        f"(one-sided DeLong test: p = {p_value:.2g})."
     )
     return Finding(f"instances against {name}", "ok" if p_value <= LEVEL else "warning", difference, text)

@@ -25,7 +25,7 @@ FEWEST_BAGS = 10
 def class_findings(classes: NDArray[Any], labels: Integers) -> list[Finding]:
     """Count the bags of every class; the majority class is the baseline of every accuracy."""
     counts = np.bincount(labels, minlength=len(classes))
-    names = [f"{count} of {label!s}" for label, count in zip(classes, counts, strict=True)]
+    names = [f'{count} of "{label}"' for label, count in zip(classes, counts, strict=True)]
     fewest = int(counts.min())
     level: Level = "ok"
     advice = ""
@@ -40,23 +40,29 @@ def class_findings(classes: NDArray[Any], labels: Integers) -> list[Finding]:
             "majority class",
             "ok",
             floor,
-            f"Majority-class baseline ({classes[counts.argmax()]!s}): {floor:.1%} accuracy.",
+            f'Majority-class baseline, always "{classes[counts.argmax()]}": {floor:.1%} accuracy.',
         ),
     ]
 
 
 def value_findings(bags: Bags) -> list[Finding]:
-    """Look for missing values, constant features and numbers that look like placeholders."""
-    X: Any = bags.instances
-    constant = int((_spread(X) == 0).sum())
-    share = constant / X.shape[1]
-    text = f"{constant} of {X.shape[1]} features are constant and carry no information."
-    level: Level = "ok" if constant == 0 else "note" if share < 1 else "warning"
-    findings = [
-        *_missing_findings(bags),
-        Finding("constant features", level, float(constant), text if constant else "No feature is constant."),
-    ]
-    return findings if sp.issparse(X) else [*findings, _placeholder_finding(X, bags)]
+    """Find missing values, constant features and numbers that may be placeholders."""
+    findings = [*_missing_findings(bags), _constant_finding(bags)]
+    return findings if sp.issparse(bags.instances) else [*findings, _placeholder_finding(bags.instances, bags)]
+
+
+def _names(bags: Bags) -> list[str]:
+    return list(bags.feature_names or [f"column {j}" for j in range(bags.n_features)])
+
+
+def _constant_finding(bags: Bags) -> Finding:
+    constant = [name for name, spread in zip(_names(bags), _spread(bags.instances), strict=True) if spread == 0]
+    if not constant:
+        return Finding("constant features", "ok", 0.0, "No feature is constant.")
+    verb = "is constant and carries" if len(constant) == 1 else "are constant and carry"
+    text = f"{len(constant)} of {bags.n_features} features {verb} no information: {listed(constant, 10)}."
+    level: Level = "note" if len(constant) < bags.n_features else "warning"
+    return Finding("constant features", level, float(len(constant)), text)
 
 
 def _missing_findings(bags: Bags) -> list[Finding]:
@@ -71,7 +77,7 @@ def _missing_findings(bags: Bags) -> list[Finding]:
     if not len(columns):
         return [Finding("missing values", "ok", 0.0, "No value is missing."), *findings]
     counts = np.bincount(columns, minlength=X.shape[1])
-    names = bags.feature_names or [f"column {j}" for j in range(X.shape[1])]
+    names = _names(bags)
     worst = [f"{names[j]} {counts[j]}" for j in np.argsort(-counts, kind="stable") if counts[j]]
     text = (
         f"{len(columns)} of {X.shape[0] * X.shape[1]} cells are missing, in {len(worst)} of {X.shape[1]} columns: "
@@ -92,7 +98,7 @@ def _placeholder_finding(X: Floats, bags: Bags) -> Finding:
     suspects = {j: value for j in range(X.shape[1]) if (value := placeholder(X[~np.isnan(X[:, j]), j])) is not None}
     if not suspects:
         return Finding("placeholder values", "ok", 0.0, "No feature has an outlying value that repeats.")
-    names = bags.feature_names or [str(j) for j in range(X.shape[1])]
+    names = _names(bags)
     shown = listed([f"{value:g} in {names[j]}" for j, value in suspects.items()], 3)
     text = f"Possible placeholders for missing values (one outlying value that repeats): {shown}."
     return Finding("placeholder values", "note", float(len(suspects)), text)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def check(source: str, permutations: int, seed: int, reader: Reader, as_json: bool) -> None:
     """Tell whether results on DATA, a data set or a file, can be trusted.
 
-    Looks for repeated bags and instances, missing values, what the size of a bag alone tells, and whether labels can be
-    learnt better than shuffled labels, and from instances better than from noise.
+    Checks for repeated bags and instances, for missing values and for labels that follow from bag size alone; and
+    whether labels can be learnt better than shuffled labels, and from instances better than from noise.
     """
     data = reader.labelled(source, in_memory=True)
     with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):

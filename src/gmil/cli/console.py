@@ -144,6 +144,27 @@ class Progress:
         self._bar.update(self._task, completed=done, total=total)
 
 
+class Stages:
+    """Shows how far work is that has several stages, one `Progress` after another."""
+
+    def __init__(self) -> None:
+        self._now: Progress | None = None
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._now is not None:
+            self._now.__exit__()
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Report that ``done`` of ``total`` steps of a stage are done."""
+        if self._now is None or self._now.what != what:
+            self.__exit__()
+            self._now = Progress(what)
+        self._now(done, total)
+
+
 class StreamProgress(Progress):
     """Shows how far a pass over instances is, how fast it goes and how long it will take; passes follow each other.
 

@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gmil.cli.console import Progress, StreamProgress, print_table, said_warnings, say
+from gmil.cli.console import Progress, Stages, StreamProgress, print_table, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
-from gmil.cli.options import instance_block_options, jobs_option, json_option, method_options, seed_option
+from gmil.cli.options import (
+    importance_option,
+    instance_block_options,
+    jobs_option,
+    json_option,
+    method_options,
+    page_option,
+    seed_option,
+)
 from gmil.cli.results import instance_cells, instance_titles
 from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.folds import last_step
 from gmil.own_methods import failures_told
 from gmil.paper import published_accuracy
+from gmil.safety.atomic import refuse_target
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sklearn.base import BaseEstimator
 
     from gmil.cli.inputs import LabelledBags, Method, Reader
@@ -34,6 +45,15 @@ class Protocol(NamedTuple):
     jobs: int | None
 
 
+class Validated(NamedTuple):
+    """What was found on a data set, as a row of the table and whole, and with what."""
+
+    row: dict[str, Any]
+    result: CVResult
+    data: LabelledBags
+    estimator: BaseEstimator
+
+
 @click.command()
 @click.argument("data", nargs=-1, required=True)
 @method_options
@@ -42,31 +62,70 @@ class Protocol(NamedTuple):
 @seed_option("folds and method")
 @jobs_option("Processes over folds.")
 @instance_block_options
+@page_option("A .html, .md or .json page of the held-out predictions.")
+@importance_option
 @json_option
-def cv(data: tuple[str, ...], method: Method, reader: Reader, as_json: bool, **protocol: Any) -> None:
+def cv(
+    data: tuple[str, ...],
+    method: Method,
+    reader: Reader,
+    output: str | None,
+    importance: int | None,
+    as_json: bool,
+    **protocol: Any,
+) -> None:
     """Cross-validate a method on DATA: names of data sets, files or folders.
 
     Folds are stratified; scaling, clusters and everything else are fitted on the training folds only. With --group
     whole groups are left out, of folds and of what a method chooses inside its training folds. With --instances the
     scores of instances, by models that never saw their bags, are measured too: how well they find instances of the
     positive class over all bags (AUC, average precision) and within bags that hold both kinds.
+
+    With -o a page shows the held-out predictions: the same figures, confusion matrix, ROC and precision-recall curves,
+    the bags that are most wrong and least sure, and which features matter.
     """
+    target = None if output is None else _checked(output, data)
     with cluster(reader.dask) as client:
-        rows = [_row(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
+        done = [_validated(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
+        rows = [found.row for found in done]
         if as_json:
             click.echo(json.dumps(rows, indent=2))
         else:
             _print_rows(rows)
+        if target is not None:
+            _write_page(done, importance, target)
 
 
-def _row(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> dict[str, Any]:
+def _checked(output: str, data: tuple[str, ...]) -> Path:
+    from gmil.reporting.result import checked_target
+
+    target = checked_target(output)
+    refuse_target(target, *data)
+    return target
+
+
+def _write_page(done: list[Validated], importance: int | None, target: Path) -> None:
+    from gmil.reporting import Report
+    from gmil.reporting.validations import Validation, summarize_validations
+
+    with Stages() as progress, said_warnings():
+        shared: dict[str, Any] = {"importance": importance, "progress": progress}
+        asked = [Validation(f.result, f.data.bags, f.data.name, f.estimator, f.data.y, **shared) for f in done]
+        made = Report(summarize_validations(asked))
+    say(f"{made.save(target)} is written.")
+
+
+def _validated(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> Validated:
     estimator = method.estimator(data)
+    data = for_method(estimator, data, client)
     with failures_told(method.name):
-        found = _validate(for_method(estimator, data, client), method.name, estimator, protocol)
-    return {**found, "missing": method.missing}
+        row, result = _validate(data, method.name, estimator, protocol)
+    return Validated({**row, "missing": method.missing}, result, data, estimator)
 
 
-def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol) -> dict[str, Any]:
+def _validate(
+    data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol
+) -> tuple[dict[str, Any], CVResult]:
     start = time.perf_counter()
     lazy = isinstance(data.bags, LazyBags)
     watch, count = StreamProgress(data.name, data.bags), Progress(f"{method} on {data.name}")
@@ -86,7 +145,7 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
     seconds = time.perf_counter() - start
     if result.auc_folds_dropped():
         say(f"{data.name}: {result.auc_folds_dropped()} folds have one class only and no AUC.")
-    return {
+    found = {
         "dataset": data.name,
         "method": method,
         "params": {name: _as_json(value) for name, value in last_step(estimator)[1].get_params(deep=False).items()},
@@ -94,26 +153,13 @@ def _validate(data: LabelledBags, method: str, estimator: BaseEstimator, protoco
         "repeats": protocol.repeats,
         "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),
-        **measures(result),
+        **result.figures(),
         "instances": None if result.instances is None else result.instances.figures(),
         "fit_seconds": float(result.fit_seconds.sum()),
         "predict_seconds": float(result.predict_seconds.sum()),
         "seconds": seconds,
     }
-
-
-def measures(result: CVResult) -> dict[str, Any]:
-    """Return what ``gmil cv --json`` reports of one setting."""
-    auc = result.auc()
-    return {
-        "accuracy_mean": result.accuracy(),
-        "accuracy_std": result.accuracy_std() if len(result.folds) > 1 else None,
-        "accuracy_interval": list(result.accuracy_interval()),
-        "auc_mean": None if auc != auc else auc,
-        "auc_folds_dropped": result.auc_folds_dropped(),
-        "balanced_accuracy_mean": result.balanced_accuracy(),
-        "majority_accuracy": result.majority_accuracy(),
-    }
+    return found, result
 
 
 def _as_json(value: Any) -> Any:

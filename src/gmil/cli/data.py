@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def data() -> None:
-    """List, look at and convert data."""
+    """List, describe and convert data."""
 
 
 @data.command("list")
@@ -55,6 +55,8 @@ def info(source: str, reader: Reader, as_json: bool) -> None:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, dict):
+        return listed([f'{count} of "{label}"' for label, count in value.items()], most=10)
     return listed([str(item) for item in value], most=10) if isinstance(value, list) else str(value)
 
 
@@ -86,7 +88,7 @@ def summary(data: LabelledBags) -> dict[str, Any]:
 @click.option("--events", "n_events", default=5, show_default=True, help="Events; a video takes one.")
 @click.option("--seed", "random_state", default=0, show_default=True, help="Seed.")
 def make(kind: str, output: str, **sizes: int) -> None:
-    """Make data to order: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
+    """Generate data: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
     with Progress(f"{kind}, instances") as progress:
         datasets.make_med11(output, progress=progress, **sizes)
         say(f"{output}: {sizes['n_bags']} bags, {sizes['n_instances']} instances written.")

@@ -16,7 +16,7 @@ from gmil.engine import available_backends, describe_native, describe_torch, res
 from gmil.engine.threads import usable_cores
 
 _PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "safetensors", "skops")
-_EXTRAS = ("pandas", "polars", "av")
+_EXTRAS = ("pandas", "polars", "dask", "distributed", "av")
 
 
 @click.command()
@@ -27,8 +27,7 @@ def doctor(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    flat = {**{k: v for k, v in found.items() if k != "versions"}, **found["versions"]}
-    print_table(["", "value"], [[name, str(value)] for name, value in flat.items()])
+    print_table(["", "value"], [[name, as_text(value)] for name, value in flat(found).items()], text_columns=2)
 
 
 def examine() -> dict[str, Any]:
@@ -47,12 +46,40 @@ def examine() -> dict[str, Any]:
     }
 
 
+def flat(found: dict[str, Any]) -> dict[str, Any]:
+    """Return one value a line; a part of something is named with it, but for the versions of packages.
+
+    >>> flat({"cores": 2, "native": {"simd": "avx2"}, "versions": {"numpy": "2.0"}})
+    {'cores': 2, 'native, simd': 'avx2', 'numpy': '2.0'}
+    """
+    lines: dict[str, Any] = {}
+    for name, value in found.items():
+        parts = value if isinstance(value, dict) else {"": value}
+        lines |= {
+            (part if name == "versions" else ", ".join(filter(None, [name, part]))): parts[part] for part in parts
+        }
+    return lines
+
+
+def as_text(value: Any) -> str:
+    """Return a value as people read it.
+
+    >>> as_text(True), as_text(["a", "b"]), as_text([]), as_text(None)
+    ('yes', 'a, b', 'none', 'none')
+    """
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
 def blas_libraries() -> list[str]:
     """Return the BLAS libraries that NumPy and SciPy loaded, with their threads."""
     from threadpoolctl import threadpool_info
 
     return [
-        f"{pool['internal_api']} {pool.get('version') or ''}, {pool['num_threads']} threads"
+        f"{pool['internal_api']} {pool.get('version') or ''} (threads: {pool['num_threads']})"
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     ]

@@ -29,7 +29,7 @@ HELP = {
     ),
     "gmil cv": Help(
         "Cross-validate one method.",
-        ("gmil cv musk1 --repeats 5", "gmil cv bags.parquet --method miGraph --group patient"),
+        ("gmil cv musk1 --repeats 5 -o page.html", "gmil cv bags.parquet --method miGraph --group patient"),
     ),
     "gmil data": Help("List, describe and convert data.", ("gmil data list", "gmil data info bags.csv")),
     "gmil data list": Help("List the data sets by name.", ("gmil data list", "gmil data list --json")),
@@ -81,11 +81,11 @@ HELP = {
         ("gmil paper figure9", "gmil paper figure9 --output run"),
     ),
     "gmil paper table1": Help(
-        "Accuracy on five data sets.",
+        "Accuracy on the paper's data sets.",
         ("gmil paper table1 --quick", "gmil paper table1 --methods GMIL,miGraph --output run"),
     ),
     "gmil paper table2": Help(
-        "Seconds of a whole 10-fold.",
+        "Seconds of a 10-fold cross-validation.",
         ("gmil paper table2 --quick", "gmil paper table2 --output run"),
     ),
     "gmil paper table3": Help(
@@ -117,7 +117,7 @@ HELP = {
         ("gmil video cv frames.parquet --labels events.csv", "gmil video cv frames.parquet --labels e.csv --json"),
     ),
     "gmil video detect": Help(
-        "Tell which events videos show, and when.",
+        "Detect which events videos show, and when.",
         ("gmil video detect detectors.gmil new.mp4", "gmil video detect detectors.gmil new.mp4 --html page.html"),
     ),
     "gmil video index": Help(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def explain(model: str, data: str, bag_id: str, bag_column: str | None, top: int, as_json: bool) -> None:
     """Explain what a saved MODEL predicts for one bag of DATA.
 
-    It lists the instances by their score, the highest first, and what the method has to tell about the bag.
+    It lists the instances by their score, the highest first, and the explanation that the method gives of the bag.
     """
     estimator, origin = model_files.load_with_origin(model)
     found = Reader(bag=bag_column).of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)

@@ -266,10 +266,14 @@ def make_estimator(
         parameters["pos_label"] = label_among(positive, y)
     elif estimator.get_params().get("pos_label", False) is None and "pos_label" not in parameters:
         parameters |= _positive_text(y)
-    unknown = [name for name in parameters if name not in estimator.get_params()]
+    known = sorted(estimator.get_params())
+    if positive is not None and "pos_label" not in known:
+        msg = f"{method} has no parameter 'pos_label', which --positive would set. Leave out --positive."
+        raise BagValidationError(msg)
+    unknown = [name for name in parameters if name not in known]
     if unknown:
-        valid = listed(sorted(estimator.get_params()), most=60)
-        msg = f"{method} has no parameter {unknown[0]!r}; its parameters are {valid}."
+        valid = f"its parameters are {listed(known, most=60)}" if known else "it has none"
+        msg = f"{method} has no parameter {unknown[0]!r}; {valid}."
         raise BagValidationError(msg)
     return estimator.set_params(**parameters)
 

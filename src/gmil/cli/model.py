@@ -74,7 +74,8 @@ def _refuse_own(estimator: BaseEstimator, method: str) -> None:
 def predict(model: str, data: str, output: str | None, instances: bool, reader: Reader) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag.
 
-    Of two classes, decision and probability are about the positive one.
+    The columns are bag, prediction, decision and probability_LABEL. Of two classes they are about the positive one;
+    of several there are a decision_LABEL and a probability_LABEL for each.
     """
     with cluster(reader.dask) as client:
         _check_output(output, model, data)
@@ -116,14 +117,15 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     probabilities = None
     if hasattr(estimator, "predict_proba"):
         probabilities = model._probabilities_of(decisions) if once else estimator.predict_proba(bags)
+    shown = slice(None)
     if decisions.ndim == 1:  # of two classes the table is about the positive one
         column = int(np.flatnonzero(estimator.classes_ == positive_class(estimator))[0])
         decisions = decisions if column == 1 else -decisions
-        probabilities = None if probabilities is None else probabilities[:, column]
+        shown = slice(column, column + 1)
     columns = {"bag": _ids(bags), **_named_columns("prediction", predictions, estimator.classes_)}
     columns |= _named_columns("decision", decisions, estimator.classes_)
     if probabilities is not None:
-        columns |= _named_columns("probability", probabilities, estimator.classes_)
+        columns |= _named_columns("probability", probabilities[:, shown], estimator.classes_[shown])
     return pa.table({name: pa.array(np.asarray(column).tolist()) for name, column in columns.items()})
 
 

@@ -68,6 +68,18 @@ def output_option(about: str, *, default: str = "gmil-paper", short: bool = Fals
     return click.option(*names, default=default, show_default=True, metavar="DIR", help=about)
 
 
+def page_option(about: str) -> Decorator:
+    """Return the option --output for a page."""
+    return click.option("-o", "--output", metavar="FILE", help=about)
+
+
+importance_option = click.option(
+    "--importance",
+    type=click.IntRange(min=0),
+    metavar="REPEATS",
+    help="How often features are exchanged between bags to tell on the page which matter, 0 for never; by default ten "
+    "times where that is quick.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 all_cores_option = jobs_option("Processes; by default all cores. Results do not depend on it.")
 
@@ -83,7 +95,7 @@ methods_option = click.option(
     "--methods",
     metavar="A,B,...",
     callback=_methods_in,
-    help="Only these methods; see gmil methods. An own one is package.module:Class.",
+    help="Only these methods; see gmil methods. Your own: package.module:Class.",
 )
 missing_option = click.option(
     "--missing",
@@ -99,7 +111,7 @@ _columns = (
     click.option("--label", metavar="COLUMN", help="Column with the label of the bag."),
     click.option("--features", metavar="A,B,...", help="Feature columns or patterns ('desc_*'), or one list column."),
     click.option(
-        "--exclude", metavar="A,B,...", callback=_excluded, help="Columns, or patterns of them, that are no features."
+        "--exclude", metavar="A,B,...", callback=_excluded, help="Columns, or patterns, that are not features."
     ),
     click.option(
         "--decimal", type=click.Choice([".", ","]), default=".", show_default=True, help="Decimal sign of a CSV file."
@@ -118,13 +130,13 @@ instances_option = click.option(
     is_flag=False,
     flag_value=INSTANCE_LABELS,
     metavar="[COLUMN]",
-    help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; it is no feature. Behind DATA.",
+    help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; not a feature. Write it after DATA.",
 )
 _blocks = (
     click.option(
         "--stream",
         is_flag=True,
-        help="Read DATA in blocks; folders, and Parquet files of more than 1 GiB in memory, are anyway.",
+        help="Read DATA in blocks, as folders and Parquet files of more than 1 GiB in memory always are.",
     ),
     click.option("--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."),
 )
@@ -148,7 +160,7 @@ method_options = _as_record(
     click.option(
         "--method",
         help=f"Which classifier; {DEFAULT_METHOD} by default, gmil with --paper. See gmil methods. "
-        "An own one is package.module:Class.",
+        "Your own: package.module:Class.",
     ),
     setting_option,
     positive_option,

@@ -41,7 +41,7 @@ def paper() -> None:
     """Measure the paper's tables and figures again, beside what it prints.
 
     Finished folds are kept in the output folder: a run that was stopped goes on, and nothing is measured twice.
-    Times are the exception, they are measured anew in one go.
+    Times are the exception: they are measured again, all together.
     """
 
 
@@ -58,7 +58,7 @@ _options = options(
 @paper.command()
 @_options
 def table1(**options: Any) -> None:
-    """Accuracy on five data sets: paper setting, tuned, published."""
+    """Accuracy on the paper's data sets: paper setting, tuned, published."""
     from gmil.paper.tables import table1 as table
     from gmil.reporting.plots.paper import draw_table1
 
@@ -69,7 +69,7 @@ def table1(**options: Any) -> None:
 @paper.command()
 @_options
 def table2(**options: Any) -> None:
-    """Seconds of a whole 10-fold, all methods in one go."""
+    """Seconds of a whole 10-fold cross-validation, all methods together."""
     from gmil.paper.tables import table2 as table
     from gmil.reporting.plots.paper import draw_table2
 

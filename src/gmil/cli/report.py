@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.cli.console import announced, say
-from gmil.cli.options import data_options
-from gmil.cli.score import about_seen
+from gmil.cli.console import Stages, announced, say
+from gmil.cli.options import group_options, importance_option, page_option
 from gmil.io import model_files
 from gmil.safety.atomic import refuse_target
 
@@ -21,28 +20,27 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN_OR_MODEL")
 @click.argument("data", required=False)
+@page_option("A .html, .md or .json file; by default all three in the folder of the run, or MODEL with .html.")
 @click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    help="A .html, .md or .json file; by default all three in the folder of the run, or MODEL with .html.",
+    "--look", metavar="DATA", help='Data set of a gmil paper run whose model is shown, or "none"; musk2 by default.'
 )
-@click.option(
-    "--look", metavar="DATA", help='Data set of gmil paper to look inside a model of, or "none"; by default musk2.'
-)
-@data_options
-def report(run: str, data: str | None, output: str | None, look: str | None, reader: Reader) -> None:
+@importance_option
+@group_options
+def report(
+    run: str, data: str | None, output: str | None, look: str | None, importance: int | None, reader: Reader
+) -> None:
     """Write the page of a run, or of a model and data.
 
     RUN is the output folder of gmil paper or gmil compare. With a saved MODEL and DATA, the page shows what the model
-    predicts for the bags, and why.
+    predicts for the bags, how well where labels are known, and why. Bags that the model was fitted on are told apart.
     """
     if data is not None:
-        _report_model(run, data, output, reader)
+        _report_model(run, data, output, importance, reader)
         return
     from gmil.reporting.runs import run_report
 
-    made = run_report(run, look=look)
+    with Stages() as progress:
+        made = run_report(run, look=look, importance=importance, progress=progress)
     if output is None:
         save_all(made, Path(run))
     else:
@@ -50,7 +48,7 @@ def report(run: str, data: str | None, output: str | None, look: str | None, rea
     click.echo(made.summary.verdict)
 
 
-def _report_model(model: str, data: str, output: str | None, reader: Reader) -> None:
+def _report_model(model: str, data: str, output: str | None, importance: int | None, reader: Reader) -> None:
     from gmil.reporting import report as report_of
     from gmil.reporting.result import checked_target
 
@@ -58,11 +56,13 @@ def _report_model(model: str, data: str, output: str | None, reader: Reader) -> 
     refuse_target(target, model, data)
     estimator, origin = model_files.load_with_origin(model)
     found = reader.of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
-    with announced(f"A page of {len(found.bags)} bags"):
-        seen = about_seen(origin.count_seen(found.bags))
-        title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags{seen}"
-        made = report_of(estimator, found.bags, found.y, title=title)
+    title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags"
+    with announced(f"A page of {len(found.bags)} bags"), Stages() as progress:
+        asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}
+        made = report_of(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)
         say(f"{made.save(target)} is written.")
+    if made.summary.warning:
+        say(made.summary.warning)
     click.echo(made.summary.verdict)
 
 

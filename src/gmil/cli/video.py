@@ -73,7 +73,7 @@ _features_and_labels = options(
 @click.option("--descriptor", multiple=True, metavar="NAME=VALUE", help="A setting of HOG3D, such as half=True.")
 @_choice_option("--assignment", "hard", "soft", help="Count a descriptor for its nearest word, or share it among four.")
 @click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
-@click.option("--every", default=1, show_default=True, help="One histogram for every so many frames.")
+@click.option("--every", default=1, show_default=True, help="Keep one histogram in this many frames.")
 @click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
 @click.option("--longest-side", default=320, show_default=True, help="Pixels to bring larger pictures to.")
 @seed_option("samples and words")
@@ -237,15 +237,24 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
     title = (
         f"{method} on {about['videos']} videos, {about['folds']}-fold, seed {about['seed']}; "
-        f"vocabulary: {about['vocabulary']}; topics: {', '.join(map(str, about['topics'])) or 'none'}; per cent"
+        f"vocabulary: {about['vocabulary']}; topics: {_topics_text(about)}; per cent"
     )
     print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
+
+
+def _topics_text(about: dict[str, Any]) -> str:
+    """Return the numbers of topics; there are never more than training videos."""
+    least = about["videos"] - -(-about["videos"] // about["folds"])  # training videos of the largest fold
+    counts = [str(count) if count <= least else "one per training video" for count in about["topics"]]
+    return ", ".join(dict.fromkeys(counts)) or "none"
 
 
 @video.command()
 @click.argument("model")
 @click.argument("videos", nargs=-1, required=True)
-@click.option("--features", metavar="PATH", help="Features of these videos, for detectors trained on such.")
+@click.option(
+    "--features", metavar="PATH", help="Features of these videos, for detectors trained on features from elsewhere."
+)
 @click.option("--rate", type=float, help="Rows of the features per second, where they have no times.")
 @click.option("--html", metavar="FILE", help="Write a page that plays the videos beside their time lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the time lines, instead of a table.")
@@ -259,7 +268,10 @@ def detect(
     as_json: bool,
     jobs: int | None,
 ) -> None:
-    """Detect which events happen in VIDEOS, with what confidence, and when."""
+    """Detect which events happen in VIDEOS, with what probability, and when.
+
+    Segments less than half a second apart are merged; none is shorter than 0.4 s.
+    """
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
 
@@ -291,4 +303,4 @@ def _print_detections(found: list[Detection]) -> None:
         for detection in found
         for line in detection.time_lines
     ]
-    print_table(["video", "event", "sure", "when"], rows)
+    print_table(["video", "event", "probability", "when"], rows)

@@ -126,7 +126,7 @@ def _corel_fetcher(name: str, n_instances: int) -> Callable[..., Any]:
     Parameters
     ----------
     data_home : path, optional
-        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+        The folder to search; by default ``GMIL_DATA_HOME``, else the user's cache folder.
     download_if_missing : bool
         Whether to download it where it is not there.
     return_X_y : bool
@@ -146,7 +146,7 @@ def fetch_trec9(*, data_home: str | os.PathLike[str] | None = None, return_X_y: 
     Parameters
     ----------
     data_home : path, optional
-        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+        The folder to search; by default ``GMIL_DATA_HOME``, else the user's cache folder.
     return_X_y : bool
         Return ``(bags, y)`` instead of a Bunch.
     """
@@ -162,7 +162,7 @@ def fetch_ucf_crime(*, data_home: str | os.PathLike[str] | None = None, return_X
     Parameters
     ----------
     data_home : path, optional
-        The folder to look in; by default ``GMIL_DATA_HOME``, else the user's cache folder.
+        The folder to search; by default ``GMIL_DATA_HOME``, else the user's cache folder.
     return_X_y : bool
         Return ``(bags, y)`` instead of a Bunch.
     """

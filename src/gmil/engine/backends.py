@@ -160,7 +160,7 @@ def _log_fallback(chosen: str) -> None:
 def _unavailable(backend: str, reason: str) -> str:
     fix = "Pass one of them, or backend='auto'."
     if backend == "native":
-        fix = f"Install a C++17 compiler and reinstall gmil (pip install --force-reinstall gmil). {fix}"
+        fix = f"Install a C++17 compiler, then gmil again from its sources (pip install --force-reinstall .). {fix}"
     if is_torch(backend):
         install = "Install it with pip install 'gmil[torch]'"
         fix = f"{install}, on a machine with a GPU. {fix}" if backend == "torch:cuda" else f"{install}. {fix}"

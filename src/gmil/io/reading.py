@@ -49,7 +49,7 @@ def read(
 ) -> tuple[Bags, NDArray[Any] | None]:
     """Read bags and labels from a file, a folder or a data frame.
 
-    The suffix of a file says what it is: Parquet, CSV or TSV, NPZ, UCI C4.5 ``.data``, Weka ``.arff`` or
+    The suffix of a file tells what it is: Parquet, CSV or TSV, NPZ, UCI C4.5 ``.data``, Weka ``.arff`` or
     Matlab ``.mat``. A folder is read as `scan` describes. A table has one instance a row; rows of a bag need not be
     next to each other. Nothing that is read can run code.
 
@@ -161,10 +161,10 @@ def write(
 ) -> None:
     """Write bags and labels to a file that `read` reads back.
 
-    The suffix says which format. The file is written beside its target and renamed, so that a failure
+    The suffix sets the format. The file is written beside its target and renamed, so that a failure
     leaves nothing behind. NPZ, ``.mat``, CSV and ARFF keep every value exactly; text formats are read back
-    as float64, ids and labels that look like numbers as numbers. Parquet keeps float32 unless ``dtype``
-    says otherwise.
+    as float64, ids and labels that can be numbers as numbers. Parquet keeps float32 unless ``dtype``
+    names another type.
 
     Parameters
     ----------

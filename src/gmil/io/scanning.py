@@ -165,7 +165,7 @@ def read_labels(path: Path, ids: NDArray[Any], named: Named) -> NDArray[Any]:
 def read_bag_columns(path: Path, ids: Any, wanted: Sequence[str], named: Named) -> dict[str, NDArray[Any]]:
     """Return columns of a CSV file with a line per bag, as texts for every bag; None where a bag has no line."""
     if not path.exists():
-        msg = f"The column {wanted[0]!r} is looked for in {path}, which does not exist."
+        msg = f"The column {wanted[0]!r} must be in {path}, which does not exist."
         raise BagValidationError(msg, parameter="info", fix=f"Write {path.name} with the columns bag and {wanted[0]}.")
     names = delimited.column_names(path)
     for name in wanted:

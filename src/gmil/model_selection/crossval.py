@@ -98,7 +98,7 @@ def cross_validate(
         Threads of every fit; None leaves it to the estimator. Results do not depend on it.
     n_processes : int, optional
         Processes over folds, -1 for one on every core. An estimator that works on all folds together takes so many
-        threads in their place, unless ``n_jobs`` says how many.
+        threads in their place, unless ``n_jobs`` sets how many.
     progress : callable, optional
         Called with the number of fits done and of all fits.
 

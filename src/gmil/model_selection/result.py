@@ -239,6 +239,19 @@ class CVResult:
         columns = self.y.T if self.y.ndim == 2 else [self.y]
         return float(np.mean([np.unique(column, return_counts=True)[1].max() / len(column) for column in columns]))
 
+    def figures(self) -> dict[str, Any]:
+        """Return the measures that ``gmil cv --json`` reports and pages show, of one setting."""
+        auc = self.auc()
+        return {
+            "accuracy_mean": self.accuracy(),
+            "accuracy_std": self.accuracy_std() if len(self.folds) > 1 else None,
+            "accuracy_interval": list(self.accuracy_interval()),
+            "auc_mean": None if auc != auc else auc,
+            "auc_folds_dropped": self.auc_folds_dropped(),
+            "balanced_accuracy_mean": self.balanced_accuracy(),
+            "majority_accuracy": self.majority_accuracy(),
+        }
+
     def _auc(self, setting: int, repeat: int, test: NDArray[np.bool_]) -> float:
         decisions, y = self.decisions[setting, repeat][test], self.y[test]
         if decisions.ndim == 1:

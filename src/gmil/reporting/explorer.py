@@ -14,6 +14,8 @@ from gmil.reporting.summary import BagView, Explorer
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.reporting.predictions import Predictions
@@ -27,31 +29,37 @@ _TIMES = ("time", "t", "seconds", "second", "start", "frame", "timestamp", "ms")
 
 
 def explore(
-    model: Any,
     bags: Bags,
     found: Predictions,
     inside: Bags,
     space: ModelCenters,
     plane: Projection,
-    numbers: Integers,
+    scored: Callable[[Bags, Integers], tuple[Floats | None, str]],
+    *,
+    numbers: Integers | None = None,
+    wanted: Iterable[int] = (),
 ) -> Explorer:
     """Return the explorer of bags.
 
     Parameters
     ----------
-    model : estimator
-        As it was passed, so that it gets the bags as they were passed.
     bags, inside : Bags
         As they were passed, and as the classifier inside pipelines gets them.
     found : Predictions
     space, plane : ModelCenters, Projection
-    numbers : array of shape (n_instances,)
-        The number of every instance in its bag, which may have had others that were dropped.
+    scored : callable
+        Given the bags that are shown, and the rows of their instances among all, returns their scores, or None, and
+        what these mean.
+    numbers : array of shape (n_instances,), optional
+        The number of every instance in its bag, where that had others that were dropped.
+    wanted : iterable of int
+        Bags that are shown in any case.
     """
-    chosen = choose_bags(len(bags), found.decisions)
-    some, inner = bags[chosen], inside[chosen]
-    numbers = numbers[bag_parts.rows_of_bags(bags.offsets, chosen)[0]]
-    scores, text = instance_scores(model, some, found.column)
+    chosen = choose_bags(len(bags), found.decisions, wanted)
+    some, inner, rows_of_all = bags[chosen], inside[chosen], bag_parts.rows_of_bags(bags.offsets, chosen)[0]
+    given = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes) if numbers is None else numbers
+    numbers = given[rows_of_all]
+    scores, text = scored(some, rows_of_all)
     info = [] if bags.instance_info is None else list(bags.instance_info.column_names)
     columns = ["rank", "instance"] + ["score"] * (scores is not None)
     columns += ["centre", "distance"] * (len(space.centers) > 0) + ["x", "y", *info]
@@ -71,15 +79,19 @@ def explore(
                 rows=rows,
             )
         )
-    return Explorer(columns, len(info), time_column(bags.instance_info), text, _rule(bags), len(bags), views)
+    rule = _rule(bags, bool(set(wanted)))
+    return Explorer(columns, len(info), time_column(bags.instance_info), text, rule, len(bags), views)
 
 
-def choose_bags(n_bags: int, decisions: Floats | None) -> Integers:
-    """Return the bags to show, in order: all, or evenly spaced ones of the ranking by decision."""
+def choose_bags(n_bags: int, decisions: Floats | None, wanted: Iterable[int] = ()) -> Integers:
+    """Return the bags to show, in order: all, or those wanted and evenly spaced ones of the ranking by decision."""
     if n_bags <= MOST_BAGS:
         return np.arange(n_bags)
+    first = np.array(sorted(set(wanted)), dtype=np.int64)
     order = np.arange(n_bags) if decisions is None else np.argsort(-decisions, kind="stable")
-    return np.sort(order[np.linspace(0, n_bags - 1, MOST_BAGS).round().astype(np.int64)])
+    rest = order[~np.isin(order, first)]
+    spaced = np.linspace(0, len(rest) - 1, MOST_BAGS - len(first)).round().astype(np.int64)
+    return np.sort(np.concatenate([first, rest[spaced]]))
 
 
 def choose_instances(ranking: Integers) -> Integers:
@@ -98,7 +110,7 @@ def choose_instances(ranking: Integers) -> Integers:
 def instance_scores(model: Any, bags: Bags, column: int) -> tuple[Floats | None, str]:
     """Return scores of instances for one class, or None, and what they mean."""
     if not hasattr(model, "score_instances"):
-        return None, f"{type(model).__name__} gives no scores to instances; they stand in their order."
+        return None, f"{type(model).__name__} has no scores of instances; they are in their order in the bag."
     try:
         scores = np.asarray(model.score_instances(bags))
         meaning = _meaning(model)
@@ -178,10 +190,11 @@ def time_column(info: Any) -> str | None:
     return None
 
 
-def _rule(bags: Bags) -> str:
+def _rule(bags: Bags, has_wanted: bool) -> str:
     parts = []
     if len(bags) > MOST_BAGS:
         parts.append(f"{MOST_BAGS} of {len(bags)} bags are here, evenly spaced in the ranking by decision.")
+        parts += ["The bags of the tables above are among them."] * has_wanted
     if int(bags.sizes.max()) > MOST_INSTANCES:
         parts.append(
             f"Of a bag with more than {MOST_INSTANCES} instances there are the {BEST} highest scores, the {WORST} "

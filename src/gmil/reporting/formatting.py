@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
+_LONGEST_PARAMETERS = 400
 _UNITS = ((1, "ms", 1e-3), (600, "s", 1.0), (7200, "min", 60.0), (math.inf, "h", 3600.0))
 
 
@@ -64,3 +66,9 @@ def sentence(text: str) -> str:
     'Nothing was measured.'
     """
     return f"{text[0].upper()}{text[1:]}."
+
+
+def parameters_text(model: Any) -> str:
+    """Return an estimator with its parameters on one line that is not too long."""
+    text = " ".join(str(model).split())
+    return text if len(text) <= _LONGEST_PARAMETERS else f"{text[: _LONGEST_PARAMETERS - 3]}..."

@@ -6,10 +6,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gmil.paper.runs.fingerprints import package_version
+from gmil.reporting.assessment import tables as assessed
+from gmil.reporting.plots import assessment as drawn
 from gmil.reporting.plots import measured, model
 from gmil.reporting.rendering import render, script_json
 
 if TYPE_CHECKING:
+    from gmil.reporting.assessment.content import Assessment
     from gmil.reporting.summary import InstanceMap, ModelSummary, Summary
 
 
@@ -28,6 +31,9 @@ def to_html(summary: Summary) -> str:
         measured=measured,
         plots=model,
         explorer_data=_explorer_data,
+        assessed=assessed,
+        drawn=drawn,
+        explored=lambda found: _explored(found, summary),
     )
 
 
@@ -36,9 +42,16 @@ def _sections(summary: Summary) -> list[tuple[str, str]]:
     sections += [("accuracy", "Accuracy against time")] * bool(summary.panels)
     sections += [(table.key, table.title.partition(":")[0]) for table in summary.tables]
     sections += [("figure7", "Figure 7")] * bool(summary.curves)
+    sections += [(f"assessment{i}", found.title) for i, found in enumerate(summary.assessments, start=1)]
     sections += [(f"model{i}", shown.title) for i, shown in enumerate(summary.models, start=1)]
     sections += [("notes", "Notes")] * bool(summary.notes or summary.failures or summary.published)
     return sections + [("rows", "Rows behind the numbers")] * bool(summary.sources)
+
+
+def _explored(found: Assessment, summary: Summary) -> set[int]:
+    """Return the bags of an assessment that an explorer of the page shows."""
+    explorer = None if found.explorer is None else summary.models[found.explorer - 1].explorer
+    return set() if explorer is None else {bag.number for bag in explorer.bags}
 
 
 def _explorer_data(shown: ModelSummary, scales: dict[str, float]) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from gmil.reporting.assessment.tables import tables_of
 from gmil.reporting.formatting import percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from gmil.reporting.assessment.content import Assessment
     from gmil.reporting.summary import Cell, ModelSummary, Summary
 
 _MOST_BAGS, _MOST_BINS = 10, 10
@@ -31,7 +33,8 @@ def escaped(text: object) -> str:
 
 
 def _lines(summary: Summary) -> Iterator[str]:
-    yield f"# {escaped(summary.title)}\n\n**{escaped(summary.verdict)}**\n"
+    yield f"# {escaped(summary.title)}\n"
+    yield from (f"**{escaped(text)}**\n" for text in (summary.warning, summary.verdict) if text)
     if summary.protocol:
         yield f"{escaped(summary.protocol)}\n"
     if summary.trust is not None:
@@ -47,6 +50,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         measures = ([p.value, *map(percent, (p.accuracy, p.low, p.high, p.spread))] for p in curve.points)
         rows = [["all" if value is None else value, *others] for value, *others in measures]
         yield from _grid([curve.axis, "accuracy, %", "from", "to", "spread"], rows)
+    for found in summary.assessments:
+        yield from _assessment(found)
     for model in summary.models:
         yield from _model(model)
     for title, lines in (("Notes", summary.notes), ("Failed", summary.failures), ("Published", summary.published)):
@@ -60,6 +65,15 @@ def _lines(summary: Summary) -> Iterator[str]:
         rows = [[*(getattr(s, name) or "–" for name in named), " ".join(s.files)] for s in summary.sources]
         yield from _grid(["data set", "method", "setting", "seeds", "folds", "gmil", "finished", "files"], rows)
     yield "Made with " + ", ".join(f"{escaped(k)} {escaped(v)}" for k, v in summary.environment.items()) + "."
+
+
+def _assessment(found: Assessment) -> Iterator[str]:
+    yield f"## {escaped(found.title)}\n\n{escaped(found.text)}\n"
+    for table in tables_of(found).values():
+        yield f"### {escaped(table.title)}\n"
+        yield from _grid(table.header, [[_cell(cell) for cell in row] for row in table.rows])
+        yield from (f"{escaped(text)}\n" for text in (table.text,) if text)
+    yield from (f"{escaped(reason)}\n" for reason in (found.without_curves, found.without_importance) if reason)
 
 
 def _grid(header: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:

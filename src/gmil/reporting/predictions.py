@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.errors import BagValidationError
-from gmil.model_selection.fold_by_fold import positive_class
+from gmil.model_selection.scoring import Outputs, outputs_of
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats
+    from gmil.model_selection.result import CVResult
 
 
 class Predictions(NamedTuple):
@@ -23,7 +24,7 @@ class Predictions(NamedTuple):
     predicted: list[str]
     given: list[str] | None
     positive: Booleans  # (n_bags,), by the labels where they are known, else by the predictions
-    n_right: int | None
+    right: Booleans | None  # (n_bags,), where labels are known
 
 
 def unwrap(model: Any, bags: Bags) -> tuple[Any, Bags]:
@@ -36,50 +37,60 @@ def unwrap(model: Any, bags: Bags) -> tuple[Any, Bags]:
     return (model.estimator_, bags) if type(model).__name__ == "GMILCV" else (model, bags)
 
 
-def predict_bags(model: Any, bags: Bags, y: Any, label: Any) -> Predictions:
-    """Predict bags; ``label`` is the class to show, by default the positive of two, else the commonest."""
+def refuse_no_classifier(model: Any) -> None:
+    """Refuse what predicts nothing."""
     if not hasattr(model, "predict"):
         msg = f"A report needs a fitted classifier, but {type(model).__name__} has no predict. Fit one on the bags."
         raise BagValidationError(msg)
-    predicted = np.asarray(model.predict(bags))
+
+
+def outputs_of_result(result: CVResult, probabilities: Floats | None = None) -> Outputs:
+    """Return what the first repeat of a cross-validation tells of bags, under its first setting."""
+    classes = np.arange(result.y.shape[1]) if result.y.ndim == 2 else np.unique(result.y)
+    decisions = result.decisions[0, 0]
+    known = None if np.isnan(decisions).all() else decisions
+    return Outputs(classes, result.predictions[0, 0], known, probabilities, result.positive_label)
+
+
+def predict_bags(model: Any, bags: Bags, y: Any, label: Any) -> Predictions:
+    """Predict bags; ``label`` is the class to show, by default the positive of two, else the commonest."""
+    refuse_no_classifier(model)
+    return about_one_class(outputs_of(model, bags), y, label)
+
+
+def about_one_class(outputs: Outputs, y: Any, label: Any) -> Predictions:
+    """Return what is predicted about one class, ``label``, by default the positive of two, else the commonest."""
+    predicted = outputs.labels
     given = None if y is None else np.asarray(y)
-    if given is not None and len(given) != len(bags):
-        msg = f"y has {len(given)} labels, but there are {len(bags)} bags. Give one label per bag, or none."
+    if given is not None and len(given) != len(predicted):
+        msg = f"y has {len(given)} labels, but there are {len(predicted)} bags. Give one label per bag, or none."
         raise BagValidationError(msg)
-    classes = np.asarray(getattr(model, "classes_", np.unique(predicted)))
-    focus, column = _focus(model, classes, predicted if given is None else given, label)
-    decisions = _decisions(model, bags)
+    focus, column = _focus(outputs, predicted if given is None else given, label)
+    decisions = outputs.decisions
     if decisions is not None and decisions.ndim == 2:
         decisions = decisions[:, column]
     elif decisions is not None and column == 0:
         decisions = -decisions  # they are about the second of two classes
     known = predicted if given is None else given
     positive = known[:, column] > 0 if known.ndim == 2 else known == focus
-    right = None if given is None else int((_rows(predicted) == _rows(given)).all(axis=1).sum())
+    right = None if given is None else (_rows(predicted) == _rows(given)).all(axis=1)
     texts = None if given is None else _texts(given)
     return Predictions(str(focus), column, decisions, _texts(predicted), texts, np.asarray(positive), right)
 
 
-def _focus(model: Any, classes: Any, labels: Any, label: Any) -> tuple[Any, int]:
+def _focus(outputs: Outputs, labels: Any, label: Any) -> tuple[Any, int]:
+    classes = outputs.classes
     if label is not None:
         found = np.flatnonzero(classes == label)
         if len(found) == 0:
             msg = f"label={label!r} is not a class; the classes are {classes.tolist()}."
             raise BagValidationError(msg)
         return classes[found[0]], int(found[0])
-    if len(classes) == 2 and labels.ndim == 1:
-        positive = positive_class(model)
-        return positive, int(np.flatnonzero(classes == positive)[0])
+    if outputs.positive is not None:
+        return outputs.positive, int(np.flatnonzero(classes == outputs.positive)[0])
     counts = labels.sum(axis=0) if labels.ndim == 2 else [(labels == c).sum() for c in classes]
     column = int(np.argmax(counts))
     return classes[column], column
-
-
-def _decisions(model: Any, bags: Bags) -> Floats | None:
-    for name in ("decision_function", "predict_proba"):
-        if hasattr(model, name):
-            return np.asarray(getattr(model, name)(bags), dtype=np.float64)
-    return None
 
 
 def _rows(labels: Any) -> Any:

@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.paper.runs.results import cv_result
+from gmil.paper.runs.store import is_failed
 from gmil.reporting.summary import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
+
+    import pyarrow as pa
+
+    from gmil.model_selection.result import CVResult
 
 _SECONDS = ["fit_seconds", "predict_seconds", "tune_seconds"]
 _COLUMNS = ["seed", "repeat", "folds", *_SECONDS, "versions", "finished_at"]
@@ -56,6 +62,15 @@ class Ledger:
 
         return self._enter((dataset, method, setting, *jobs), read) if jobs else None
 
+    def cross_validation(self, jobs: Sequence[str]) -> CVResult | None:
+        """Return what finished jobs predicted, as the result of one cross-validation; None where a file is missing."""
+        import pyarrow as pa
+
+        tables = [self._table(f"rows/{job}.parquet") for job in jobs]
+        if not tables or any(table is None or is_failed(table) for table in tables):
+            return None
+        return cv_result(pa.concat_tables(tables).sort_by([("repeat", "ascending"), ("fold", "ascending")]))
+
     def timings(
         self, file: str, dataset: str, method: str, column: str, label: str | None = None, *, seed: int
     ) -> Provenance | None:
@@ -97,12 +112,15 @@ class Ledger:
         return self._known[key]
 
     def _read(self, name: str, columns: list[str] | None = None) -> list[dict[str, Any]] | None:
+        table = self._table(name, columns)
+        return None if table is None else list(table.to_pylist())
+
+    def _table(self, name: str, columns: list[str] | None = None) -> pa.Table | None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.folder / name
         try:
-            return list(pq.read_table(path, columns=columns, page_checksum_verification=True).to_pylist())
+            return pq.read_table(self.folder / name, columns=columns, page_checksum_verification=True)
         except (OSError, pa.ArrowException):
             self.missing.append(name)
             return None

@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gmil import templating
 from gmil.paper.runs.output import finite
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 def render(template: str, **values: Any) -> str:
     """Return a template with values; a `Plot` is markup already, all other texts are escaped."""
-    return _environment().get_template(template).render(**values)
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("gmil.reporting", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    return templating.render("gmil.reporting", "templates", template, **values)
 
 
 def script_json(data: Any) -> str:

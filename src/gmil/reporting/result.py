@@ -25,7 +25,7 @@ class Report:
     Parameters
     ----------
     summary : Summary
-        Everything that it says, as plain data.
+        Its content, as plain data.
     """
 
     def __init__(self, summary: Summary) -> None:

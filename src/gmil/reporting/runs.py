@@ -12,19 +12,26 @@ from gmil.reporting import events, tables
 from gmil.reporting.plot_data import accuracy_panels, curves, timed_figure
 from gmil.reporting.provenance import Ledger
 from gmil.reporting.result import Report
-from gmil.reporting.run_models import models_of_run
+from gmil.reporting.run_models import Asked, looks_of_run
 from gmil.reporting.summary import Summary, Trust
 from gmil.reporting.verdicts import verdict_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from gmil.reporting.summary import Table, TimedFigure
 
 _ORDER = ("compare", "table1", "table2", "table3", "figure7", "figure9")
 
 
-def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Report:
+def run_report(
+    folder: str | os.PathLike[str],
+    *,
+    look: str | None = None,
+    importance: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Report:
     """Return the report of a run.
 
     Parameters
@@ -33,29 +40,33 @@ def run_report(folder: str | os.PathLike[str], *, look: str | None = None) -> Re
         The output folder of ``gmil paper`` or ``gmil compare``.
     look : str, optional
         The data set of the paper of which a model is shown; "none" leaves it out. By default Musk2, or the first.
+    importance, progress
+        As in `gmil.report`.
     """
     found = read_summaries(Path(folder))
     ledger = Ledger(Path(folder))
     by_name = {entry["experiment"]: entry for entry in found}
     plain = [entry for entry in found if entry["experiment"] not in events.OF_VIDEOS]
     accuracies = [entry for entry in plain if tables.has(entry, "accuracy")]
-    models, model_notes = models_of_run(by_name, look)
+    looks = looks_of_run(by_name, Asked(ledger, look, importance, progress))
     made, times = _tables(by_name, plain, ledger)
     beside = [entry for entry in found if entry["experiment"] != "figure9"]  # whose notes stand below its picture
-    notes = [note for entry in beside for note in entry.get("notes", [])] + model_notes
+    notes = [note for entry in beside for note in entry.get("notes", [])] + looks.notes
     panels = [panel for entry in accuracies for panel in accuracy_panels(entry, ledger)]
     drawn = [curve for entry in plain for curve in curves(entry, ledger)]
     notes += [f"{name} is missing from the folder of the run." for name in ledger.missing]
     summary = Summary(
         title=_title(by_name),
         verdict=verdict_of(by_name),
+        warning=looks.warning,
         protocol=" ".join(text for entry in found if (text := _protocol(entry))),
         trust=_trust(by_name.get("compare", {})),
         panels=panels,
         tables=made,
         curves=drawn,
         times=times,
-        models=models,
+        assessments=looks.assessments,
+        models=looks.models,
         sources=ledger.sources,
         published=_published(accuracies),
         notes=list(dict.fromkeys(notes)),

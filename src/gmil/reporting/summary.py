@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from gmil.checks import Finding
+    from gmil.reporting.assessment.content import Assessment
 
 Tone = Literal["", "good", "bad", "muted"]
 _MOST_SEEDS = 20
@@ -284,15 +285,19 @@ class ModelSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report says.
+    """The content of a report.
 
     Parameters
     ----------
     title, verdict : str
         ``verdict`` is one sentence.
+    warning : str
+        What a reader must know before anything else: figures are of training bags.
     protocol : str
         How it was measured.
     trust : Trust, optional
+    assessments : list of Assessment
+        Predictions held against labels.
     panels : list of AccuracyPanel
     tables : list of Table
     curves : list of Curve
@@ -308,8 +313,10 @@ class Summary:
 
     title: str
     verdict: str
+    warning: str = ""
     protocol: str = ""
     trust: Trust | None = None
+    assessments: list[Assessment] = field(default_factory=list)
     panels: list[AccuracyPanel] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)

@@ -61,8 +61,6 @@ class DaskRunner:
 
     def _check_workers(self) -> None:
         """Refuse a cluster that has no workers, or some that cannot work: its client would wait for ever."""
-        import gmil
-
         try:
             self.client.wait_for_workers(1, timeout=_SECONDS_WITHOUT_WORKERS)
         except TimeoutError as error:
@@ -80,7 +78,7 @@ class DaskRunner:
         if without:
             msg = f"These Dask workers cannot import gmil: {listed(without)}. Install gmil where they run."
             raise ClusterError(msg)
-        own = gmil.__version__
+        own = _importer()()[1]
         other = [f"{worker} ({found})" for worker, (_, found) in versions.items() if found != own]
         if other:
             msg = (

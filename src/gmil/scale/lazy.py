@@ -287,7 +287,7 @@ class LazyBags:
         return read_whole_bags(self.source, parts, rows or self.block_rows(), self.source_ids, self.feature_names)
 
     def by_blocks(self, function: Callable[[Bags], Any], *, per_instance: bool = False) -> Any:
-        """Return what a function says about every bag, or about every instance, in the order of these bags.
+        """Return what a function gives for every bag, or about every instance, in the order of these bags.
 
         Parameters
         ----------

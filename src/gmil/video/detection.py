@@ -56,9 +56,11 @@ class Detection:
                     "probability": round(line.probability, 4),
                     "decision": round(line.decision, 4),
                     "segments": [_segment(segment) for segment in line.segments],
+                    "threshold": None if line.threshold is None else round(line.threshold, 4),
                     "time_line": {
                         "time": [round(float(t), 4) for t in line.times],
                         "score": [round(float(s), 4) for s in line.scores],
+                        "probability": [round(float(p), 4) for p in line.probabilities],
                     },
                 }
                 for line in self.time_lines
@@ -151,7 +153,7 @@ def _spread(bags: Bags, path: Path) -> Bags:
         return bags
     seconds = video_info(path).seconds
     if seconds is None or not math.isfinite(seconds):
-        msg = f"{path} does not say how long it is. Pass the rows of features per second with --rate."
+        msg = f"{path} does not state its length. Pass the rows of features per second with --rate."
         raise VideoError(msg)
     info = {name: bags.instance_info.column(name) for name in ("video", "frame")}  # type: ignore[union-attr]
     times = np.arange(bags.n_instances) * (seconds / bags.n_instances)

@@ -15,7 +15,7 @@ from gmil.io.model_files.probing import is_choosy, probe_decisions
 from gmil.io.model_files.schema import Choice, Items, Number, OrNone, Record
 from gmil.video.features import times_of
 from gmil.video.stacking import SAVED_VIEW, SAVED_WEIGHTS, StackWeights, View, count_topics, fit_views, stack_views
-from gmil.video.timeline import Segment, segments, stretch_scores
+from gmil.video.timeline import Segment, score_threshold, segments, stretch_scores
 from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
 from gmil.weighted import WeightedGMIL
 
@@ -59,6 +59,11 @@ class TimeLine:
         The decision about the stretch of video around every frame.
     segments : list of Segment
         When it happens, the surest first; none where it does not.
+    probabilities : array of shape (n_frames,)
+        Of the event in the stretch of video around every frame.
+    threshold : float or None
+        The probability above which a moment counts as the event. Where it does not happen this is one half, the
+        threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
     """
 
     event: str
@@ -67,6 +72,34 @@ class TimeLine:
     times: Floats
     scores: Floats
     segments: list[Segment]
+    probabilities: Floats
+    threshold: float | None
+
+    @classmethod
+    def of(
+        cls, event: str, decision: float, probability: float, times: Floats, scores: Floats, probabilities: Floats
+    ) -> TimeLine:
+        """Return the time line with its segments and their threshold.
+
+        Parameters
+        ----------
+        event : str
+        decision, probability : float
+            About the whole video.
+        times, scores, probabilities : array of shape (n_frames,)
+        """
+        found = segments(scores, times) if decision > 0 else []
+        threshold = _threshold(scores, probabilities) if decision > 0 else 0.5
+        return cls(event, decision, probability, times, scores, found, probabilities, threshold)
+
+
+def _threshold(scores: Floats, probabilities: Floats) -> float | None:
+    """Return the probability between those of the moments that count as the event and those that do not."""
+    limit = score_threshold(scores)
+    if limit is None:
+        return 0.5 if scores.min() > 0 else None
+    counts = scores > limit
+    return float(probabilities[counts].min() + probabilities[~counts].max()) / 2
 
 
 @dataclass(frozen=True)
@@ -165,14 +198,19 @@ class EventDetectors:
         ----------
         bags : Bags
         """
+        return self._decide_with_probabilities(bags)[1]
+
+    def _decide_with_probabilities(self, bags: Bags) -> tuple[Floats, Floats]:
+        """Return decisions and probabilities, each (n_bags, n_events)."""
+        decisions = self.decide(bags)
         models = self.views[0].models
         if isinstance(models[0], WeightedGMIL):  # its decisions are log-odds
-            return np.asarray(expit(self.decide(bags)))
+            return decisions, np.asarray(expit(decisions))
         columns = [
-            model.predict_proba(bags)[:, 1] if hasattr(model, "predict_proba") else expit(model.decision_function(bags))
-            for model in models
+            model.predict_proba(bags)[:, 1] if hasattr(model, "predict_proba") else expit(own)
+            for model, own in zip(models, decisions.T, strict=True)
         ]
-        return np.column_stack(columns)
+        return decisions, np.column_stack(columns)
 
     def time_lines(self, bags: Bags) -> list[list[TimeLine]]:
         """Return, for every video, the time line of every event.
@@ -189,7 +227,7 @@ class EventDetectors:
                 f"{bags.n_features}. Use the features that they were trained on."
             )
             raise VideoError(msg)
-        decisions, probabilities = self.decide(bags), self.probabilities(bags)
+        decisions, probabilities = self._decide_with_probabilities(bags)
         times = times_of(bags)
         return [
             self._time_lines_of(bags[i], times[bags.offsets[i] : bags.offsets[i + 1]], decisions[i], probabilities[i])
@@ -199,10 +237,15 @@ class EventDetectors:
     def _time_lines_of(self, frames: Floats, times: Floats, decisions: Floats, shares: Floats) -> list[TimeLine]:
         order = np.argsort(times, kind="stable")  # rows of a file may come in any order
         times = times[order]
-        scores = stretch_scores(self.decide, frames[order], times, self.stretch)
+        both = stretch_scores(
+            lambda bags: np.hstack(self._decide_with_probabilities(bags)), frames[order], times, self.stretch
+        )
+        scores, chances = np.split(both, 2, axis=1)
         return [
-            TimeLine(event, float(decision), float(share), times, own, segments(own, times) if decision > 0 else [])
-            for event, decision, share, own in zip(self.events, decisions, shares, scores.T, strict=True)
+            TimeLine.of(event, float(decision), float(share), times, own, own_chances)
+            for event, decision, share, own, own_chances in zip(
+                self.events, decisions, shares, scores.T, chances.T, strict=True
+            )
         ]
 
     def save(self, path: str | os.PathLike[str]) -> None:

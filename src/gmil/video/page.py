@@ -10,6 +10,8 @@ from urllib.parse import quote
 import numpy as np
 
 from gmil.safety.atomic import replacing
+from gmil.templating import render
+from gmil.video.timeline import SHORTEST_GAP, SHORTEST_SEGMENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from gmil.video.detection import Detection
     from gmil.video.events import TimeLine
 
-_WIDTH, _HEIGHT = 1000, 60  # of a drawing, in its own units
+_WIDTH, _HEIGHT, _EDGE = 1000, 60, 2  # of a drawing, in its own units; lines at the edge are seen, too
 _MOST_POINTS = 1000
 _MOST_STEPS = 5  # between ticks: with more, their texts meet on a telephone
 
@@ -32,12 +34,10 @@ def write_page(detections: Sequence[Detection], path: str | os.PathLike[str]) ->
     path : path
         The page refers to the videos relative to its own folder.
     """
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(loader=PackageLoader("gmil.video", "."), autoescape=True, trim_blocks=True)
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100  links keep their names
     videos = [_video(number, detection, folder) for number, detection in enumerate(detections)]
-    text = environment.get_template("page.html").render(videos=videos)
+    rule = {"gap": SHORTEST_GAP, "shortest": SHORTEST_SEGMENT}
+    text = render("gmil.video", ".", "page.html", videos=videos, **rule)
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -66,13 +66,12 @@ def _address(path: Path, folder: Path) -> str:
 
 
 def _event(line: TimeLine, seconds: float) -> dict[str, Any]:
-    low, high = float(line.scores.min()), float(line.scores.max())
     return {
         "name": line.event,
         "happens": line.decision > 0,
         "percent": f"{100 * line.probability:.0f}",
-        "curve": _curve(line.times, line.scores, seconds),
-        "zero": round(_height(0.0, low, high), 2) if low < 0 < high else None,
+        "curve": _curve(line.times, line.probabilities, seconds),
+        "threshold": None if line.threshold is None else _threshold(line.threshold),
         "segments": [
             {
                 "start": round(segment.start, 3),
@@ -86,21 +85,24 @@ def _event(line: TimeLine, seconds: float) -> dict[str, Any]:
     }
 
 
-def _curve(times: Floats, scores: Floats, seconds: float) -> str:
-    """Return the points of the curve; of a long video the highest score in every stretch that one point stands for."""
-    low, high = float(scores.min()), float(scores.max())
+def _threshold(probability: float) -> dict[str, Any]:
+    """Return where the line of a threshold lies, and its words: above the line, or below it where it is high."""
+    y = _height(probability)
+    place = f"top:{100 * y / _HEIGHT:.1f}%" if probability > 0.5 else f"bottom:{100 - 100 * y / _HEIGHT:.1f}%"
+    return {"y": round(y, 2), "place": place, "percent": f"{100 * probability:.0f}"}
+
+
+def _curve(times: Floats, probabilities: Floats, seconds: float) -> str:
+    """Return the points of the curve; of a long video the highest in every stretch that one point stands for."""
     parts = np.array_split(np.arange(len(times)), min(len(times), _MOST_POINTS))
-    tops = [part[np.argmax(scores[part])] for part in parts]
-    points = [f"{_WIDTH * times[i] / seconds:.1f},{_height(float(scores[i]), low, high):.1f}" for i in tops]
-    if len(points) == 1:
-        points.append(f"{_WIDTH},{_height(float(scores[0]), low, high):.1f}")
-    return " ".join(points)
+    tops = [part[np.argmax(probabilities[part])] for part in parts]
+    points = [f"{_WIDTH * times[i] / seconds:.1f},{_height(float(probabilities[i])):.1f}" for i in tops]
+    return " ".join([*points, f"{_WIDTH},{_height(float(probabilities[-1])):.1f}"])
 
 
-def _height(score: float, low: float, high: float) -> float:
-    """Return where a score lies in the drawing, whose top is the highest score."""
-    share = (score - low) / (high - low) if high > low else 0.5
-    return 4 + (_HEIGHT - 8) * (1 - share)
+def _height(probability: float) -> float:
+    """Return where a probability lies in the drawing: 0 at the bottom, 1 at the top, in every video."""
+    return _EDGE + (_HEIGHT - 2 * _EDGE) * (1 - probability)
 
 
 def _ticks(seconds: float) -> list[float]:

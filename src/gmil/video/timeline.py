@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 _INSTANCES_AT_ONCE = 50_000
+_ROUNDING = 1e-9
+SHORTEST_GAP = 0.5
+"""Seconds: segments with less between them are one."""
+SHORTEST_SEGMENT = 0.4
+"""Seconds: shorter segments are left out, but for the surest, which is widened to as much."""
 
 
 class Segment(NamedTuple):
@@ -58,10 +63,10 @@ def _stretches(instances: Floats, first: Integers, last: Integers) -> Iterator[B
 
 
 def segments(scores: Floats, times: Floats) -> list[Segment]:
-    """Return the stretches of time in which scores are high, the surest first.
+    """Return the segments of time in which scores are high, the surest first.
 
-    High is above the threshold that parts the scores best into two groups (Otsu): most videos that have the event have
-    both kinds of time. Where no moment has a negative score, or the scores do not differ, it is the whole video.
+    High is above `score_threshold`; where there is none, the one segment is the whole video. Segments less than
+    half a second apart are merged, and those shorter than 0.4 s are left out; the surest is widened to 0.4 s.
 
     Parameters
     ----------
@@ -70,12 +75,54 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
         Seconds, ascending.
     """
     step = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
-    found = []
-    for first, last in _runs(scores > _threshold(scores)) if scores.min() <= 0 else []:
-        found.append(Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max())))
-    if not found:
-        found = [Segment(float(times[0]), float(times[-1]) + step, float(scores.max()))]
-    return sorted(found, key=lambda segment: -segment.score)
+    whole = Segment(float(times[0]), float(times[-1]) + step, float(scores.max()))
+    threshold = score_threshold(scores)
+    if threshold is None:
+        return [whole]
+    found = [
+        Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max()))
+        for first, last in _runs(scores > threshold)
+    ]
+    surest, *others = sorted(_merged(found), key=lambda segment: -segment.score)
+    return [_widened(surest, whole), *(segment for segment in others if _length(segment) >= SHORTEST_SEGMENT)]
+
+
+def score_threshold(scores: Floats) -> float | None:
+    """Return the score above which a moment counts as the event, None where every moment does.
+
+    It parts the scores best into two groups (Otsu): most videos that have the event have both kinds of time. Where no
+    moment has a negative score, or the scores do not differ, there is no such number.
+
+    Parameters
+    ----------
+    scores : array of shape (n_frames,)
+    """
+    return _otsu(scores) if scores.min() <= 0 and scores.min() < scores.max() else None
+
+
+def _merged(found: list[Segment]) -> Iterator[Segment]:
+    """Yield segments of ascending times, those with a short gap between them as one."""
+    current = found[0]
+    for segment in found[1:]:
+        if segment.start - current.end < SHORTEST_GAP - _ROUNDING:
+            current = Segment(current.start, segment.end, max(current.score, segment.score))
+        else:
+            yield current
+            current = segment
+    yield current
+
+
+def _length(segment: Segment) -> float:
+    return segment.end - segment.start + _ROUNDING
+
+
+def _widened(segment: Segment, whole: Segment) -> Segment:
+    """Return a segment that is not too short, around the same middle where the video allows that."""
+    if _length(segment) >= SHORTEST_SEGMENT:
+        return segment
+    start = min((segment.start + segment.end - SHORTEST_SEGMENT) / 2, whole.end - SHORTEST_SEGMENT)
+    start = max(start, whole.start)
+    return Segment(start, min(start + SHORTEST_SEGMENT, whole.end), segment.score)
 
 
 def _runs(high: Booleans) -> list[tuple[int, int]]:
@@ -84,11 +131,9 @@ def _runs(high: Booleans) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _threshold(scores: Floats) -> float:
-    """Return the number that parts scores into two groups with the largest variance between them."""
+def _otsu(scores: Floats) -> float:
+    """Return the number that parts scores, which differ, into two groups with the largest variance between them."""
     ordered = np.sort(np.asarray(scores, dtype=np.float64))
-    if len(ordered) < 2 or ordered[0] == ordered[-1]:
-        return float("inf")
     counts = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)[:-1]
     lower = sums / counts

@@ -90,7 +90,7 @@ class Vocabulary:
         found = cls(parts["words"], parts["spread"], IndexSettings.from_dict(parts["settings"]))  # type: ignore[arg-type]
         expected = (found.settings.n_words, found.settings.descriptor.n_features)
         if found.words.shape != expected:
-            msg = f"The words must be of shape {expected}, as their settings say, but they are {found.words.shape}."
+            msg = f"The words must be of shape {expected}, as their settings state, but they are {found.words.shape}."
             raise ModelFileError(msg)
         return found
 

@@ -277,7 +277,7 @@ def _fit_some(features: Floats, offsets: Integers, inside: Booleans, learning: L
 
 
 def _mix(pooled: list[tuple[Floats, Floats]], positive: Booleans) -> tuple[Floats, float]:
-    """Return the weight of every scorer, and how much of what they know lies within bags.
+    """Return the weight of every scorer, and how much of what they know lies within bags, from 0 to 1.
 
     A bag is told by its mean, or by how far its best instance is above it. A scorer whose best instances stand out in
     positive bags tells instances apart; one that knows the mean alone tells bags apart.
@@ -286,7 +286,7 @@ def _mix(pooled: list[tuple[Floats, Floats]], positive: Booleans) -> tuple[Float
     level = np.array([_skill(mean, positive) for _, mean in pooled])
     mixture = apart**2 + 0.05
     mixture /= mixture.sum()
-    return mixture, float(mixture @ (apart**4 / np.maximum(apart**4 + level**4, 1e-6)))
+    return mixture, float(mixture @ np.minimum((apart / np.maximum(level, 1e-3)) ** 4, 1))
 
 
 def _skill(values: Floats, positive: Booleans) -> float:

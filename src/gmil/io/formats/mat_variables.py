@@ -59,7 +59,7 @@ def variables_in(raw: bytes, bound: Bound) -> dict[str, Any]:
 def _level5(raw: bytes, bound: Bound) -> dict[str, Any]:
     order = {b"IM": "<", b"MI": ">"}.get(raw[_HEADER - 2 : _HEADER])
     if order is None:
-        msg = "its header does not say in which order bytes come"
+        msg = "its header does not state the order of bytes"
         raise FormatError(msg)
     variables: dict[str, Any] = {}
     for element in _elements(memoryview(raw)[_HEADER:], order):
@@ -197,7 +197,7 @@ def _sparse(parts: Iterator[Element], shape: tuple[int, ...], order: str, bound:
     expect(len(starts) == shape[1] + 1, f"a sparse matrix of {shape[1]} columns has {len(starts)} starts of columns")
     bound("a sparse matrix", shape[0])  # a row takes memory, whether it holds something or not
     n_stored = int(starts[-1])
-    expect(0 <= n_stored <= min(len(rows), len(values)), "a sparse matrix stores fewer values than it says")
+    expect(0 <= n_stored <= min(len(rows), len(values)), "a sparse matrix stores fewer values than it states")
     matrix = sp.csc_array((values[:n_stored], rows[:n_stored], starts), shape=shape)
     matrix.check_format(full_check=True)  # an index out of range would be read from foreign memory
     return matrix

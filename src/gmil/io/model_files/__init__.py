@@ -12,6 +12,7 @@ would believe, and `probing` asks the model about two tiny bags.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from gmil.errors import ModelFileError
 from gmil.io.model_files.container import FORMAT_VERSION, checksum, read_container, write_container
@@ -41,12 +42,17 @@ __all__ = [
     "load",
     "load_parts",
     "load_with_origin",
+    "origin_of",
     "register_class",
     "register_late",
     "registered_classes",
     "save",
     "save_parts",
 ]
+
+
+_ORIGINS: WeakKeyDictionary[BaseEstimator, tuple[Any, Origin]] = WeakKeyDictionary()
+"""Of the models that were read from files, as long as they live: their ``classes_``, and what is known of the data."""
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str], origin: Origin | None = None) -> None:
@@ -113,7 +119,16 @@ def load_with_origin(path: str | os.PathLike[str]) -> tuple[Any, Origin]:
         model = decoder.model(document["model"])
         decoder.finish()
         check_probe(model, document["probe"] if document["version"] > 1 else None)
-        return model, Origin.from_json(document.get("origin"))
+        origin = Origin.from_json(document.get("origin"))
+        _ORIGINS[model] = getattr(model, "classes_", None), origin
+        return model, origin
+
+
+def origin_of(model: BaseEstimator) -> Origin:
+    """Return what is known of the data that a model from a file was fitted on; of other models nothing."""
+    classes, origin = _ORIGINS.get(model, (None, Origin()))
+    # One that was fitted again has classes of its own.
+    return origin if classes is not None and getattr(model, "classes_", None) is classes else Origin()
 
 
 def load_parts(path: str | os.PathLike[str], kind: str, kinds: Mapping[str, Kind]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gmil.bags import Bags
+    from gmil.engine.arrays import Booleans
 
 _MOST_BAGS = 20_000
 """Of more bags no marks are kept: they would be a good part of the text that a file has room for."""
@@ -34,10 +35,16 @@ class Origin(NamedTuple):
         """The columns that were named, by what they are."""
         return {role: name for role, name in self._asdict().items() if role != "marks" and name is not None}
 
+    def seen(self, bags: Bags) -> Booleans | None:
+        """Tell which bags are among those that the model was fitted on, (n_bags,); None where nobody knows."""
+        known = set(self.marks)
+        marks = list(marks_of(bags)) if known else []
+        return np.array([mark in known for mark in marks]) if marks else None
+
     def count_seen(self, bags: Bags) -> int:
         """Return how many bags are among those that the model was fitted on."""
-        known = set(self.marks)
-        return sum(mark in known for mark in marks_of(bags)) if known else 0
+        seen = self.seen(bags)
+        return 0 if seen is None else int(seen.sum())
 
     def to_json(self) -> dict[str, Any]:
         """Return what a file keeps."""

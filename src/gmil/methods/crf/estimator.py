@@ -48,7 +48,7 @@ class MICRF(ScaledClassifier):
     bags costs weighted dissimilarities between them; "none" costs nothing. A bag is positive where choosing an instance
     lowers the energy. The weights are learned with a large margin between the labelling of the training bags and all
     others, in turns with the instances that positive bags choose, their witnesses. This is a reconstruction: the
-    original leaves no code, and what is ours is said in the notes.
+    original leaves no code; the notes state what is ours.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class MICRF(ScaledClassifier):
         return resolve("auto", self.n_jobs).bag_max(self._gains(bags, instances), bags.offsets)
 
     def score_instances(self, X: Any) -> Floats:
-        """Return how much choosing each instance lowers the energy, (n_instances,): above zero on the positive side.
+        """Return how much choosing each instance lowers the energy, (n_instances,): above zero is positive.
 
         Parameters
         ----------

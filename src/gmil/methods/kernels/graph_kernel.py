@@ -71,7 +71,7 @@ class GraphKernelSVM(ScaledClassifier):
         The same between edges, with ``graphs="explicit"``.
     max_edges : int or None, default=200
         Edges of a bag at most, with ``graphs="explicit"``. Of more, so many are taken evenly along the edges in
-        order of length, each with the weight that makes up for those left out; ``n_thinned_bags_`` and the log say
+        order of length, each with the weight that makes up for those left out; ``n_thinned_bags_`` and the log tell
         so. A bag of 1000 instances has a quarter of a million edges, and every edge meets every other. None: no bound.
     normalize : {"each", "sum"}, default="each"
         With ``graphs="explicit"``: "each" normalises the kernel over instances and that over edges before it adds

@@ -60,7 +60,7 @@ class AnnealedSVM(KernelMachine):
         What a unit of slack costs.
     balance : bool, default=True
         With "witness": slack of a negative instance costs C times the number of positive bags over the number of
-        negative instances, so that both sides weigh alike; False: it costs C.
+        negative instances, so that both classes weigh alike; False: it costs C.
     positive_share : float, default=0.5
         With "labels-prior": the share of a positive bag that is positive; one instance at least.
     cooling : float, default=1.5

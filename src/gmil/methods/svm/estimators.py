@@ -136,7 +136,7 @@ class WitnessSVM(KernelMachine):
         Machines trained at most.
     balance : bool, default=True
         Slack of a negative instance costs C times the number of positive bags over the number of negative
-        instances, so that both sides weigh alike; False: it costs C.
+        instances, so that both classes weigh alike; False: it costs C.
     solver : {"libsvm", "liblinear"}, default="libsvm"
         "libsvm" works on a Gram matrix. "liblinear", for the linear kernel, works on the features, with squared
         slacks, and is the one for large data.

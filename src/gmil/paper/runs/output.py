@@ -23,17 +23,28 @@ def summary_of(
     spec: Spec, datasets: Iterable[str], *, notes: Iterable[str], failures: list[dict[str, Any]], **content: Any
 ) -> dict[str, Any]:
     """Return the summary of an experiment: its names and protocol, its content, notes, failures and environment."""
+    datasets = list(datasets)
     return {
         "experiment": spec.name,
-        "title": spec.title,
+        "title": spec.title.replace("{datasets}", _counted(len(datasets))),
         "quick": spec.is_quick,
         "protocol": asdict(spec.protocol),
-        "datasets": list(datasets),
+        "datasets": datasets,
         **content,
         "notes": list(notes),
         "failures": failures,
         **environment.as_facts(),
     }
+
+
+def _counted(n: int) -> str:
+    """Return how many data sets there are, in words.
+
+    >>> _counted(1), _counted(2), _counted(12)
+    ('one data set', 'two data sets', '12 data sets')
+    """
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return f"{words[n] if n < len(words) else n} data set{'s' * (n != 1)}"
 
 
 def flat(cell: Mapping[str, Any], *names: str) -> dict[str, Any]:

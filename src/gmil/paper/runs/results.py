@@ -207,5 +207,5 @@ def cv_result(table: pa.Table) -> CVResult:
         folds,
         fitting,
         predicting,
-        positive_label=table["positive_label"][0].as_py(),
+        positive_label=table["positive_label"][0].as_py() if len(classes) == 2 else None,
     )

@@ -6,7 +6,18 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gmil.reporting.plots.svg import Plot, Scale, hint, log_ticks, marker, nice_ticks, points_text, tag, text
+from gmil.reporting.plots.svg import (
+    Plot,
+    Scale,
+    hint,
+    log_ticks,
+    marker,
+    nice_ticks,
+    points_text,
+    shortened,
+    tag,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,6 +25,7 @@ if TYPE_CHECKING:
 N_COLOURS = 8
 _ROW, _PANEL = 21, 138
 """Height of a row and width of a panel in a chart of rows."""
+_LONGEST_NAME = 36
 
 
 @dataclass(frozen=True)
@@ -152,10 +164,11 @@ class RowPanel(NamedTuple):
 
 def row_chart(title: str, rows: Sequence[str], panels: Sequence[RowPanel], *, wide: bool = False) -> Plot:
     """Draw panels side by side that share their rows: a mark for every value, the names of the rows on the left."""
-    left, panel_width = 7.0 * max(map(len, rows)) + 12, 2 * _PANEL if wide else _PANEL
+    names, panel_width = [shortened(row, _LONGEST_NAME) for row in rows], 2 * _PANEL if wide else _PANEL
+    left = 7.0 * max(map(len, names)) + 12
     height, width = _ROW * len(rows) + 50, left + len(panels) * panel_width + 8
     plot = Plot(title, width=width, height=height, left=left, right=8, top=24, bottom=26)
-    for i, name in enumerate(rows):
+    for i, name in enumerate(names):
         middle = plot.top + _ROW * (i + 0.5)
         if i % 2 == 0:
             plot.add(tag("rect", x=0, y=middle - _ROW / 2, width=width, height=_ROW, class_="stripe"))
@@ -163,7 +176,7 @@ def row_chart(title: str, rows: Sequence[str], panels: Sequence[RowPanel], *, wi
     for number, panel in enumerate(panels):
         axis, start = panel.axis, left + number * panel_width
         x = Scale(axis.low, axis.high, start + 6, start + panel_width - 18, axis.log)
-        plot.add(text(axis.title, x.start, 14, class_="name"))
+        plot.add(text(shortened(axis.title, int((panel_width - 12) / 8)), x.start, 14, class_="name"))
         for tick in axis.places():
             plot.add(tag("line", x1=x(tick), x2=x(tick), y1=plot.top, y2=height - 26, class_="grid"))
             plot.add(text(axis.words(tick), x(tick), height - 10, text_anchor="middle", class_="tick"))

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from gmil.reporting.plots.charts import Kind
     from gmil.reporting.plots.svg import Plot
 
-_MARGIN, _GAP, _LINE = 14, 16, 17
-_LETTER = 6.6
-"""The width of a letter, a little more than most are wide."""
+_MARGIN, _GAP, _LINE, _TITLE_LINE = 14, 16, 17, 22
+_LETTER, _TITLE_LETTER = 6.6, 9.4
+"""The width of a letter in a text and in a title, a little more than most are wide."""
+_KEY = 22
+"""The room of a mark before its name in a legend."""
+_WIDEST_TITLE = 480
+"""A figure is made wide enough for its title, up to so much; a longer title takes several lines."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,9 @@ class Figure:
 
     def to_svg(self) -> str:
         """Return the figure as one SVG document."""
-        widths = [plot.width for _, plot in self.panels]
-        width = 2 * _MARGIN + max(
-            sum(widths[i : i + self.columns]) + _GAP * (self.columns - 1) for i in range(0, len(widths), self.columns)
-        )
-        parts = [text(self.title, _MARGIN, 26, class_="heading")]
-        legend, y = self._draw_legend(width)
+        width = 2 * _MARGIN + self._inner_width()
+        parts, y = self._draw_title(width)
+        legend, y = self._draw_legend(width, y)
         parts += legend
         for first in range(0, len(self.panels), self.columns):
             row, x = self.panels[first : first + self.columns], float(_MARGIN)
@@ -63,16 +64,30 @@ class Figure:
         parts += [text(line, _MARGIN, y + 4 + _LINE * i, class_="axis") for i, line in enumerate(lines)]
         return render("figure.svg.j2", width=width, height=y + _LINE * len(lines), body="".join(parts))
 
-    def _draw_legend(self, width: float) -> tuple[list[str], float]:
+    def _inner_width(self) -> float:
+        """Return the width of the widest row of panels, or of a title or a name in the legend that is wider."""
+        widths = [plot.width for _, plot in self.panels]
+        rows = [widths[i : i + self.columns] for i in range(0, len(widths), self.columns)]
+        panels = [sum(row) + _GAP * (self.columns - 1) for row in rows]
+        names = [_KEY + _LETTER * len(kind.label) for kind in self.legend]
+        return max(*panels, *names, min(_TITLE_LETTER * len(self.title), _WIDEST_TITLE), 0)
+
+    def _draw_title(self, width: float) -> tuple[list[str], float]:
+        """Return the title, in as many lines as it needs, and where it ends."""
+        lines = textwrap.wrap(self.title, int((width - 2 * _MARGIN) / _TITLE_LETTER)) or [""]
+        drawn = [text(line, _MARGIN, 26 + _TITLE_LINE * i, class_="heading") for i, line in enumerate(lines)]
+        return drawn, 34.0 + _TITLE_LINE * (len(lines) - 1)
+
+    def _draw_legend(self, width: float, top: float) -> tuple[list[str], float]:
         """Return the marks with their names, as many in a line as there is room for, and where they end."""
-        parts, x, y = [], float(_MARGIN), 46.0
+        parts, x, y = [], float(_MARGIN), top + 14
         for kind in self.legend:
-            needed = 22 + _LETTER * len(kind.label) + _GAP
-            if x + needed > width and x > _MARGIN:
+            needed = _KEY + _LETTER * len(kind.label)
+            if x + needed > width - _MARGIN and x > _MARGIN:
                 x, y = float(_MARGIN), y + _LINE
-            parts.append(tag("g", kind.sample(x + 9, y - 4) + text(kind.label, x + 22, y, class_="axis")))
-            x += needed
-        return parts, y + 8 if parts else 34.0
+            parts.append(tag("g", kind.sample(x + 9, y - 4) + text(kind.label, x + _KEY, y, class_="axis")))
+            x += needed + _GAP
+        return parts, y + 8 if parts else top
 
     def save(self, stem: str | os.PathLike[str]) -> list[Path]:
         """Write ``<stem>.svg``; return the files."""

@@ -39,11 +39,12 @@ def draw_table1(summary: dict[str, Any], stem: str | os.PathLike[str]) -> list[P
     panels = [_accuracy_panel(summary["rows"], methods, dataset) for dataset in summary["datasets"]]
     columns = {row["column"] for row in summary["rows"]}
     protocol = summary["protocol"]
-    title = "Accuracy, measured and published"
-    caption = (
-        f"Accuracy in per cent, {protocol['repeats']} x {protocol['folds']}-fold; bars: 95 % intervals by bootstrap "
-        "over bags; dotted line: majority class. Published figures come from other folds and protocols."
-    )
+    title = str(summary["title"])
+    caption = f"Accuracy in per cent, {protocol['repeats']} x {protocol['folds']}-fold"
+    caption += "; bars: 95 % intervals by bootstrap over bags"
+    caption += "; dotted line: majority class." if any(panel.reference is not None for panel in panels) else "."
+    if "printed" in columns:
+        caption += " Published figures come from other folds and protocols."
     legend = [kind for column, kind in _ACCURACIES.items() if column in columns]
     return Figure(title, caption, [("", row_chart(title, methods, panels))], legend=legend).save(stem)
 

@@ -38,6 +38,16 @@ def text(content: Any, x: float, y: float, **attributes: Any) -> str:
     return tag("text", escape(str(content)), x=x, y=y, **attributes)
 
 
+def shortened(content: str, most: int) -> str:
+    """Return a text of at most so many letters; a longer one keeps its beginning and its end.
+
+    >>> shortened("a_long_name_of_a_feature", 11)
+    'a_lon…ature'
+    """
+    end = (most - 1) // 2
+    return content if len(content) <= most else f"{content[: most - 1 - end]}…{content[len(content) - end :]}"
+
+
 def hint(content: Any) -> str:
     """Return what shows when the pointer rests on an element."""
     return tag("title", escape(str(content)))

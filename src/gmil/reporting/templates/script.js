@@ -1,7 +1,8 @@
+{% include "copy_image.js" %}
 (() => {
   'use strict';
 
-  // ---- theme: what the system says, until the person says otherwise
+  // ---- theme: that of the system, until the person chooses another
   const root = document.documentElement;
   const button = document.getElementById('theme');
   const remembered = () => { try { return localStorage.getItem('gmil-theme'); } catch { return null; } };
@@ -39,6 +40,9 @@
     return size >= 1e6 || size < 1e-3 ? value.toExponential(2) : value.toPrecision(4).replace(/\.?0+$/, '');
   };
 
+  const brief = (text, most) =>  // long names often differ at their ends only
+    (text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2))}…${text.slice(1 - Math.floor(most / 2))}`);
+
   const explore = (section) => {
     const data = JSON.parse(section.querySelector('script[type="application/json"]').textContent);
     const box = section.querySelector('.explorer');
@@ -65,7 +69,7 @@
         [bag.name, bag.label ?? '', bag.predicted].some((text) => text.toLowerCase().includes(wanted)));
       matching = [...matching].sort(orders[order.value]);
       list.replaceChildren(...matching.map((bag) => make('option', { value: bag.number },
-        `${bag.name}  ·  ${bag.predicted}${isWrong(bag) ? '  ✗' : ''}`)));
+        `${isWrong(bag) ? '✗ ' : ''}${brief(bag.name, 18)}  ·  ${brief(bag.predicted, 16)}`)));
       section.querySelector('.found').textContent = `${matching.length} of ${data.bags.length} bags`;
       if (!matching.includes(chosen)) show(matching[0] ?? null);
       else list.value = chosen.number;
@@ -137,7 +141,9 @@
 
     const timeline = (bag) => {
       const known = timeColumn === undefined ? [] : bag.rows.filter((r) => r[timeColumn] !== null);
-      if (known.length === 0) { time.replaceChildren(); return; }
+      time.querySelector('svg')?.remove();
+      time.hidden = known.length === 0;
+      if (time.hidden) return;
       const [t0, t1] = spread(known.map((r) => r[timeColumn]));
       const scores = known.map((r) => ('score' in column ? r[column.score] : 0));
       const [s0, s1] = spread([0, ...scores]);
@@ -162,7 +168,7 @@
         dot.addEventListener('click', () => light(r[column.instance]));
         picture.append(dot);
       });
-      time.replaceChildren(picture);
+      time.append(picture);
     };
 
     const place = (bag) => {
@@ -182,13 +188,14 @@
       chosen = bag;
       if (bag === null) {
         title.textContent = 'No bag matches';
-        for (const part of [facts, time, rows, map]) part?.replaceChildren();
+        for (const part of [facts, rows, map]) part?.replaceChildren();
+        time.hidden = true;
         return;
       }
       list.value = bag.number;
       title.textContent = `Bag ${bag.name}`;
-      const said = [['predicted', bag.predicted], ['label', bag.label ?? 'not given'], ['decision', short(bag.decision)], ['instances', bag.n_instances]];
-      facts.replaceChildren(...said.map(([what, value]) => {
+      const stated = [['predicted', bag.predicted], ['label', bag.label ?? 'not given'], ['decision', short(bag.decision)], ['instances', bag.n_instances]];
+      facts.replaceChildren(...stated.map(([what, value]) => {
         const part = make('span', what === 'label' && isWrong(bag) ? { class: 'wrong' } : {}, `${what} `);
         part.append(make('b', {}, String(value)));
         return part;
@@ -225,4 +232,19 @@
     fill();
   };
   document.querySelectorAll('[data-model]').forEach((section) => { if (section.querySelector('.explorer')) explore(section); });
+
+  // ---- every plot can be copied, with the legend above it
+  for (const figure of document.querySelectorAll('figure')) {
+    if (!figure.matches('.timeline') && !figure.querySelector('svg')) continue;
+    const above = figure.closest('.plots')?.previousElementSibling;
+    const legend = above?.matches('.legend') ? [above] : [];
+    const title = () => figure.querySelector('b')?.textContent || figure.querySelector('svg').getAttribute('aria-label');
+    addCopyButton(figure, () => [...legend, figure], title);
+  }
+
+  // ---- on paper nothing is folded
+  const folded = () => document.querySelectorAll('details:not([open])');
+  let opened = [];
+  window.addEventListener('beforeprint', () => { opened = [...folded()]; for (const part of opened) part.open = true; });
+  window.addEventListener('afterprint', () => { for (const part of opened) part.open = false; });
 })();

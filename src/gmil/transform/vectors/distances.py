@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class CodebookDistances(CentersVectorizer):
     """Turn a bag into its distances to the centres of k-means, each that of the nearest instance.
 
-    All training instances are clustered, without labels. A column says how near a bag comes to one kind of instance,
+    All training instances are clustered, without labels. A column tells how near a bag comes to one kind of instance,
     which is what the standard assumption of multiple instance learning needs to know.
 
     Parameters
