@@ -6,6 +6,12 @@ different backends within 0.05 of it.
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -326,3 +332,15 @@ class TestRidge:
                 assert_allclose(one.penalties, expected.penalties)
                 assert_allclose(one.view.coefficients, expected.view.coefficients, atol=2e-3)
                 assert_allclose(one.intercepts, expected.intercepts, atol=2e-3)
+
+
+def test_the_benchmark_runs_anywhere(tmp_path):
+    script = Path(__file__).parents[1] / "benchmarks" / "gpu_weighted.py"
+    sizes = "--instances 3000 --bags 24 --features 8 --events 2 --folds 2 --checked 16 --repeats 1 --brief --probe"
+    command = [sys.executable, str(script), *sizes.split(), "--backend", "torch:cpu", "--out", str(tmp_path / "found")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    assert run.returncode == 0, run.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["check"]["sample_size=auto"]["one model, largest difference of decisions"] <= ONE_MODEL
+    assert found["check"]["sample_size=auto"]["two fits, largest difference of decisions"] <= TWO_FITS
+    assert found["stages of a fit"]["fit_noisy_or_jobs"][1] == 3
