@@ -26,8 +26,8 @@ def plans_of(bags, y, n_folds=5, seed=0, **setting):
     model = gmil.WeightedGMIL(**{"sample_size": MOST, "n_centers": 15, "backend": "numpy", **setting})
     fold_of = np.arange(len(y)) % n_folds
     folds = [Fold(fold_of != fold, seed + fold) for fold in range(n_folds)]
-    work = FoldWork([{}], bags, y, folds)
-    return [streaming._plan(model, {}, fold, work) for fold in folds]
+    work = FoldWork([{}], lazy(bags), y, folds)
+    return [streaming._plan(model, {}, fold, work, work.bags) for fold in folds]
 
 
 def lazy(bags):

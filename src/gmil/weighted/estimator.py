@@ -165,7 +165,7 @@ class WeightedGMIL(BagClassifier):
         if isinstance(bags, LazyBags):
             return partial(decide_folds, self)
         sizes = [setting.get("sample_size", self.sample_size) for setting in work.settings]
-        is_sampled = any(bags.n_instances > most_instances(size, bags) for size in sizes)
+        is_sampled = any(bags.n_instances > most_instances(size, bags, in_memory=True) for size in sizes)
         together = (is_sampled or is_torch(self.backend)) and not sp.issparse(bags.instances)
         return partial(decide_folds, self) if together else None
 
@@ -183,10 +183,10 @@ class WeightedGMIL(BagClassifier):
         """
         if isinstance(X, LazyBags):
             lazy = check_lazy_bags(X, estimator=self, reset=True)
-            return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy))
+            return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy, in_memory=False))
         bags = check_bags(X, estimator=self, reset=True)
         sparse = bool(sp.issparse(bags.instances))
-        most = most_instances(self.sample_size, bags)
+        most = most_instances(self.sample_size, bags, in_memory=True)
         if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
             return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
         learning = self._learning(bags, y, groups)

@@ -57,12 +57,11 @@ _SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
 
 
-def most_instances(sample_size: int | str, bags: Bags | LazyBags) -> float:
+def most_instances(sample_size: int | str, bags: Bags | LazyBags, *, in_memory: bool) -> float:
     """Return how many instances a fit chooses on as they are; with more, it chooses on a sample of as many."""
     if not isinstance(sample_size, str):
         return int(sample_size)
-    in_memory = not isinstance(bags, LazyBags) and bags.n_instances <= MOST_IN_MEMORY
-    return np.inf if in_memory else SAMPLE_SIZE
+    return np.inf if in_memory and bags.n_instances <= MOST_IN_MEMORY else SAMPLE_SIZE
 
 
 def as_lazy(bags: Bags, backend: Backend) -> LazyBags:
@@ -287,7 +286,7 @@ def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
     bags = work.bags if isinstance(work.bags, LazyBags) else as_lazy(work.bags, resolve(estimator.backend))
     pools = _repeats(work.folds)
     plans = [
-        _plan(estimator, setting, fold, work)._replace(pool=pool)
+        _plan(estimator, setting, fold, work, bags)._replace(pool=pool)
         for setting in work.settings
         for fold, pool in zip(work.folds, pools, strict=True)
     ]
@@ -299,15 +298,17 @@ def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
     work.report(len(plans))
 
 
-def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork) -> Plan:
+def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork, bags: LazyBags) -> Plan:
+    """Return the fit of one fold; ``bags`` are those of the work, or the same where those are in memory."""
     model = clone(estimator).set_params(**setting)
     model.set_params(n_jobs=model.n_jobs if work.n_jobs is None else work.n_jobs)
     model._validate_params()
     groups = None if work.groups is None else work.groups[fold.training]
     if groups is not None and len(np.unique(groups)) < 2:
         groups = None  # a single group has nothing to be kept apart from
-    learning = model._learning(work.bags[fold.training], work.y[fold.training], groups)
-    most = most_instances(model.sample_size, work.bags[fold.training])
+    own = bags[fold.training]
+    learning = model._learning(own, work.y[fold.training], groups)
+    most = most_instances(model.sample_size, own, in_memory=bags is not work.bags)
     generator, training = make_generator(fold.seed), fold.training
     rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
     if rows is not None:
