@@ -84,7 +84,6 @@ def rich_bags():
 @pytest.fixture
 def small_paper(monkeypatch, tmp_path):
     """Make the experiments of ``gmil paper --quick`` small, on bundled data."""
-    from gmil.cli import paper
     from gmil.paper import load_spec
 
     monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
@@ -96,4 +95,4 @@ def small_paper(monkeypatch, tmp_path):
         datasets = ("musk1", "elephant") if name != "figure7" else spec.datasets
         return dataclasses.replace(spec, datasets=datasets, quick=quick, sweeps=sweeps)
 
-    monkeypatch.setattr(paper, "load_spec", small)
+    monkeypatch.setattr("gmil.paper.load_spec", small)

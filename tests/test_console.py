@@ -72,7 +72,7 @@ def test_ctrl_c_is_130_wrong_use_2_and_failed_work_1(monkeypatch):
 
     codes = {KeyboardInterrupt(): 130, gmil.BagValidationError("x"): 2, OSError("x"): 1, gmil.DatasetError("x"): 1}
     for error, code in codes.items():
-        monkeypatch.setattr("gmil.cli.data.datasets.dataset_names", raising(error))
+        monkeypatch.setattr("gmil.datasets.dataset_names", raising(error))
         result = CliRunner().invoke(main, ["data", "list"])
         assert result.exit_code == code
         assert "Traceback" not in result.stderr
@@ -88,7 +88,8 @@ def test_a_real_ctrl_c_is_130():
         "main(['cv', 'musk2', '--repeats', '5000'])",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "gmil: Stopped.\n")
+    first = "weighted-gmil on musk2, 5000 x 10-fold\n"
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{first}gmil: Stopped.\n")
 
 
 def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypatch, capsys):

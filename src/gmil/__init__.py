@@ -1,164 +1,98 @@
 """gmil learns from bags: labels belong to bags, scores are given to bags and to their instances."""
+# ruff: noqa: F403
 
 from __future__ import annotations
 
-import sys
 import warnings
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gmil.bags import Bags
-from gmil.base import all_estimators
-from gmil.datasets import (
-    fetch_elephant,
-    fetch_fox,
-    fetch_tiger,
-    fetch_trec9,
-    fetch_ucf_crime,
-    load_musk1,
-    load_musk2,
-    make_bags,
-    read,
-    scan,
-    write,
-)
-from gmil.errors import (
-    BackendUnavailableError,
-    BagValidationError,
-    DatasetError,
-    FormatError,
-    GmilError,
-    ModelFileError,
-)
-from gmil.greedy import GMIL, GMILCV, DensityRatio
-from gmil.io.model_files import load, register_late
-from gmil.model_selection.crossval import cross_validate
-from gmil.model_selection.result import CVResult
-from gmil.pipeline import Pipeline, make_pipeline, save
-from gmil.scale import LazyBags
-from gmil.transform.impute import Impute
-from gmil.transform.per_instance import PerInstance
-from gmil.weighted import WeightedGMIL
-from gmil.witnesses import Explanation, Witness, smooth_scores
+from gmil.names import HOMES, PACKAGES, version
 
-if TYPE_CHECKING:
-    from gmil.checks import DataCheck, Finding, check_data
-    from gmil.methods import *  # noqa: F403
-    from gmil.paper.python_comparison import MethodComparison, compare
-    from gmil.reporting import Report, report
-    from gmil.transform.vectors import *  # noqa: F403
+if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes from `__getattr__`
+    from typing import Any
 
-try:
-    __version__ = version("gmil")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "unknown"
+    from gmil import checks as checks
+    from gmil import datasets as datasets
+    from gmil import engine as engine
+    from gmil import methods as methods
+    from gmil import model_selection as model_selection
+    from gmil import own_methods as own_methods
+    from gmil import paper as paper
+    from gmil import registry as registry
+    from gmil import reporting as reporting
+    from gmil import transform as transform
+    from gmil import video as video
+    from gmil.bags import *
+    from gmil.base import all_estimators as all_estimators
+    from gmil.checks import *
+    from gmil.datasets import fetch_elephant as fetch_elephant
+    from gmil.datasets import fetch_fox as fetch_fox
+    from gmil.datasets import fetch_tiger as fetch_tiger
+    from gmil.datasets import fetch_trec9 as fetch_trec9
+    from gmil.datasets import fetch_ucf_crime as fetch_ucf_crime
+    from gmil.datasets import load_musk1 as load_musk1
+    from gmil.datasets import load_musk2 as load_musk2
+    from gmil.datasets import make_bags as make_bags
+    from gmil.errors import BackendUnavailableError as BackendUnavailableError
+    from gmil.errors import BagValidationError as BagValidationError
+    from gmil.errors import DatasetError as DatasetError
+    from gmil.errors import FormatError as FormatError
+    from gmil.errors import GmilError as GmilError
+    from gmil.errors import ModelFileError as ModelFileError
+    from gmil.greedy import *
+    from gmil.io.model_files import load as load
+    from gmil.io.reading import read as read
+    from gmil.io.reading import write as write
+    from gmil.io.scanning import scan as scan
+    from gmil.methods import *
+    from gmil.model_selection.crossval import cross_validate as cross_validate
+    from gmil.model_selection.result import CVResult as CVResult
+    from gmil.paper.python_comparison import MethodComparison as MethodComparison
+    from gmil.paper.python_comparison import compare as compare
+    from gmil.pipeline import Pipeline as Pipeline
+    from gmil.pipeline import make_pipeline as make_pipeline
+    from gmil.pipeline import save as save
+    from gmil.reporting import *
+    from gmil.scale import *
+    from gmil.transform.impute import Impute as Impute
+    from gmil.transform.per_instance import PerInstance as PerInstance
+    from gmil.transform.vectors import *
+    from gmil.weighted import *
+    from gmil.witnesses import *
 
-_RIVALS = (
-    "APR",
-    "EMDD",
-    "GPMIL",
-    "MICA",
-    "MICRF",
-    "MILES",
-    "PPMM",
-    "AnnealedSVM",
-    "BagStatistics",
-    "CitationKNN",
-    "DiverseDensity",
-    "FisherVectorClassifier",
-    "GraphKernelSVM",
-    "InstanceSVM",
-    "MILEnsemble",
-    "SetKernelSVM",
-    "SingleInstance",
-    "VLADClassifier",
-    "WitnessSVM",
-)
+    __version__: str
+else:  # a list that is computed tells type checkers nothing
+    __all__ = sorted(HOMES)
 
-_BAG_VECTORS = ("VLAD", "BagSummaries", "CodebookDistances", "FisherVector", "InstanceSimilarities")
-
-__all__ = [
-    "BackendUnavailableError",
-    "BagValidationError",
-    "Bags",
-    "CVResult",
-    "DataCheck",
-    "DatasetError",
-    "DensityRatio",
-    "Explanation",
-    "Finding",
-    "FormatError",
-    "GMIL",
-    "GMILCV",
-    "GmilError",
-    "Impute",
-    "LazyBags",
-    "MethodComparison",
-    "ModelFileError",
-    "PerInstance",
-    "Pipeline",
-    "Report",
-    "WeightedGMIL",
-    "Witness",
-    "all_estimators",
-    "check_data",
-    "compare",
-    "cross_validate",
-    "fetch_elephant",
-    "fetch_fox",
-    "fetch_tiger",
-    "fetch_trec9",
-    "fetch_ucf_crime",
-    "load",
-    "load_musk1",
-    "load_musk2",
-    "make_bags",
-    "make_pipeline",
-    "read",
-    "report",
-    "save",
-    "scan",
-    "smooth_scores",
-    "write",
-    *_BAG_VECTORS,
-    *_RIVALS,
-]
-
-# Many users need none of these, and they would double the time that `import gmil` takes.
-_LATE_MODULES = ("checks", "methods", "paper", "reporting")
-_RENAMED_MODULES = {"experiments": "paper", "rivals": "methods"}
-_LATE_NAMES = {
-    "DataCheck": "gmil.checks",
-    "Finding": "gmil.checks",
-    "check_data": "gmil.checks",
-    "MethodComparison": "gmil.paper.python_comparison",
-    "compare": "gmil.paper.python_comparison",
-    "Report": "gmil.reporting",
-    "report": "gmil.reporting",
-    **dict.fromkeys(_BAG_VECTORS, "gmil.transform.vectors"),
-    **dict.fromkeys(_RIVALS, "gmil.methods"),
-}
-register_late("gmil.transform.vectors")
-register_late("gmil.methods")
+_RENAMED = {"experiments": "paper", "rivals": "methods"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what was put off when it is asked for."""
-    if name in _RENAMED_MODULES:
-        now = _RENAMED_MODULES[name]
-        warnings.warn(f"gmil.{name} is now gmil.{now}.", FutureWarning, stacklevel=2)
-        return import_module(f"gmil.{now}")
-    if name in _LATE_MODULES:
-        return import_module(f"gmil.{name}")
-    if name not in _LATE_NAMES:
-        msg = f"module 'gmil' has no attribute {name!r}"
-        raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(_LATE_NAMES[name]), name)
+    """Import what is asked for: a public name, or a module of gmil."""
+    if name == "__version__":
+        found: Any = version()
+    elif name in HOMES:
+        found = getattr(import_module(HOMES[name]), name)
+    else:
+        return _module(name)
+    globals()[name] = found
     return found
 
 
+def _module(name: str) -> Any:
+    from importlib.util import find_spec
+
+    if name in _RENAMED:
+        warnings.warn(f"gmil.{name} is now gmil.{_RENAMED[name]}.", FutureWarning, stacklevel=3)
+        name = _RENAMED[name]
+    if name.startswith("_") or find_spec(f"gmil.{name}") is None:  # to import gmil.__main__ would run the command
+        msg = f"module 'gmil' has no attribute {name!r}"
+        raise AttributeError(msg)
+    return import_module(f"gmil.{name}")
+
+
 def __dir__() -> list[str]:
-    """Return what users may use, and packages of gmil; nothing that this module only imports."""
-    own = {name for name, thing in globals().items() if name.startswith("__") or f"gmil.{name}" in sys.modules}
-    return sorted({*__all__, *own, *_LATE_MODULES})
+    """Return what users may use, and nothing that this module only needs."""
+    own = [name for name in globals() if name.startswith("__")]
+    return sorted({*HOMES, *PACKAGES, *own, "__version__"})

@@ -18,6 +18,9 @@ _IN_PYTHON = {
 }
 """How a fix ends in Python, where that is not ``name=...``."""
 
+MISSING = "missing"
+"""What an error about missing values is about: a parameter of no one, which the command line has as an option."""
+
 
 class _Message:
     """A text about a parameter, as `GmilError` describes it."""

@@ -42,5 +42,5 @@ def register(
 
 def methods() -> dict[str, Any]:
     """Return what makes each classifier, a class or a class with preset parameters, by its name on the command line."""
-    model_files.import_late_modules()
-    return dict(_methods)
+    model_files.import_estimators()
+    return dict(sorted(_methods.items()))  # in whatever order they were imported

@@ -12,7 +12,7 @@ from scipy.stats import chisquare
 from sklearn.cluster import KMeans
 
 from gmil.engine import available_backends, gram_kmeans, gram_matrix, kmeans, kmeans_subsets, resolve
-from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, n_seeding_rows
+from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, far_and_near, n_seeding_rows
 from gmil.engine.reference import seed
 
 PLAIN = SEEDINGS["plain-k-means++"]
@@ -86,6 +86,11 @@ def test_restarts_keep_the_best(backend):
         ((401, 10, 50), 50),
         ((401, 10, 5), 10),
         ((401, 10, 5000), 401),
+        ((49_900, 499), 49_900),
+        ((4999, 500), 4999),
+        ((50_000, 500), 5000),
+        ((5_000_000, 1000), 10_000),
+        ((50_000, 1000, "all"), 50_000),
     ],
 )
 def test_number_of_seeding_rows(arguments, expected):
@@ -104,6 +109,53 @@ def test_seeding_on_some_rows_costs_no_inertia(backend):
         for seeding in (Seeding("auto"), Seeding("all"))
     )
     assert some == pytest.approx(everything, rel=0.03)
+
+
+# ------------------------------------------------------------------ many clusters
+
+
+def test_rows_for_many_clusters_are_drawn_by_half_their_distance():
+    n, n_clusters, seeds = 20_000, 500, range(8)
+    squares = np.where(np.arange(n) < n // 2, 9.0, 1.0)
+    chances = (1 / n + squares / squares.sum()) / 2
+    ours = [far_and_near(squares, np.random.default_rng(s).standard_exponential(n), n_clusters) for s in seeds]
+    one_by_one = [np.random.default_rng(s).choice(n, 10 * n_clusters, replace=False, p=chances) for s in seeds]
+    for rows in ours:
+        assert len(rows) == 10 * n_clusters
+        assert (np.diff(rows) > 0).all()
+    shares = [np.mean([(rows < n // 2).mean() for rows in drawn]) for drawn in (ours, one_by_one)]
+    assert shares[0] == pytest.approx(shares[1], rel=0.02)
+    assert shares[0] > 0.6
+
+
+def test_equal_rows_have_equal_chances():
+    waits = np.random.default_rng(0).standard_exponential(6000)
+    rows = far_and_near(np.zeros(6000), waits, 500)
+    assert_array_equal(rows, np.sort(np.argsort(waits)[:5000]))
+
+
+def test_many_clusters_find_the_rows_that_lie_far_from_others():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 3)) * np.exp(rng.normal(size=(12_000, 1)))
+    backend = resolve("auto")
+    some, everything, equal = (
+        kmeans(X, 500, backend=backend, generator=np.random.default_rng(1), seeding=seeding, max_iter=5).inertia
+        for seeding in (Seeding(), Seeding("all"), Seeding(5000))
+    )
+    assert some < 1.1 * everything
+    assert some < 0.9 * equal
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_backends_agree_on_many_clusters(kind):
+    X = blobs(6000, n_features=4, n_blobs=40)
+    starts = [
+        kmeans(kind(X), 500, backend=resolve(name), generator=np.random.default_rng(3), max_iter=0).centers
+        for name in available_backends()
+    ]
+    for start in starts[1:]:
+        assert_allclose(starts[0], start)
+    assert len(np.unique(starts[0], axis=0)) == 500
 
 
 # ------------------------------------------------------------------ k-means++ as published

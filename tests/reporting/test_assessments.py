@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -471,6 +472,16 @@ def test_missing_values_and_groups_have_a_page(run, gaussian_bags, tmp_path):
         assert result.exit_code == 0, result.stderr
         assert "without all bags of its group" in page.read_text()
         assert "left out as a whole" in page.read_text()
+
+
+def test_sparse_bags_have_a_page(gaussian_bags):
+    bags, y = gaussian_bags()
+    sparse = gmil.Bags(sp.csr_array(bags.instances), bags.offsets)
+    estimator = gmil.GMIL(5)
+    result = gmil.cross_validate(estimator, sparse, y, cv=3)
+    made = gmil.report(result, sparse, estimator=estimator, importance=1)
+    assert made.summary.assessments[0].importance.groups
+    assert "score" in made.summary.models[0].explorer.columns
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_fitted(run, gaussian_bags, tmp_path):

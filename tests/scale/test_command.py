@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import numpy as np
@@ -71,16 +72,12 @@ def test_large_files_are_read_in_blocks(file, monkeypatch):
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence(file, monkeypatch):
-    monkeypatch.setattr("gmil.cli.inputs.connect", lambda address: inputs_connect(address))
+    from gmil.scale.dask import connect
+
+    monkeypatch.setattr("gmil.scale.dask.connect", functools.partial(connect, timeout="0.3s"))
     done = CliRunner().invoke(main, ["cv", str(file), "--method", "gmil", "--dask", "tcp://127.0.0.1:1"])
     assert done.exit_code == 2
     assert "No Dask scheduler answers at tcp://127.0.0.1:1" in done.output
-
-
-def inputs_connect(address):
-    from gmil.scale.dask import connect
-
-    return connect(address, timeout="0.3s")
 
 
 def test_information_about_a_folder(folder):

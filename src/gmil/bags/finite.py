@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.errors import BagValidationError
+from gmil.errors import MISSING, BagValidationError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 _ROOM = 8.0
 """Distances are made of sums and differences of squares: a value this many times smaller than the root is safe."""
-
-
-MISSING = "missing"
-"""What an error about missing values is about: a parameter of no one, which the command line has as an option."""
 
 
 def refuse_non_finite(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gmil.checks import check_data
+import gmil
 from gmil.cli.console import announced, print_table
 from gmil.cli.options import group_options, json_option, seed_option
 
@@ -29,7 +29,7 @@ def check(source: str, permutations: int, seed: int, reader: Reader, as_json: bo
     """
     data = reader.labelled(source, in_memory=True)
     with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
-        found = check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
+        found = gmil.check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
     if as_json:
         click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
         return

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from joblib import cpu_count
 
-from gmil.bags.finite import refuse_non_finite
-from gmil.cli.console import FAILED, Progress, print_table, say
+import gmil
+from gmil.cli.console import FAILED, Progress, Stages, print_table, say
 from gmil.cli.inputs import is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
@@ -23,10 +22,6 @@ from gmil.cli.options import (
 )
 from gmil.cli.report import save_all
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.paper import comparison, run
-from gmil.paper.runs.data import Dataset
-from gmil.paper.runs.output import write_csv, write_json
-from gmil.paper.where import notes_on_where
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -48,6 +43,8 @@ class Wanted(NamedTuple):
     @classmethod
     def of(cls, options: dict[str, Any]) -> Wanted:
         """Return what is wanted, with as many folds and repeats as there are by default."""
+        from gmil.paper import comparison
+
         folds, repeats = (5, 1) if options["quick"] else (comparison.FOLDS, comparison.REPEATS)
         return cls(**options | {"folds": options["folds"] or folds, "repeats": options["repeats"] or repeats})
 
@@ -55,10 +52,8 @@ class Wanted(NamedTuple):
 @click.command()
 @click.argument("data")
 @methods_option
-@click.option(
-    "--repeats", type=click.IntRange(min=1), help=f"Repeats with other folds; {comparison.REPEATS} by default."
-)
-@click.option("--folds", type=click.IntRange(min=2), help=f"Folds of bags; {comparison.FOLDS} by default.")
+@click.option("--repeats", type=click.IntRange(min=1), help="Repeats with other folds; 3 by default.")
+@click.option("--folds", type=click.IntRange(min=2), help="Folds of bags; 10 by default.")
 @click.option("--quick", is_flag=True, help="Four methods, one repeat, five folds.")
 @seed_option("folds, methods and checks")
 @all_cores_option
@@ -73,6 +68,8 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     the output folder: a comparison that was stopped goes on. With --instances, methods that score instances are also
     measured by how well these scores find the instances of the positive class in bags that they never saw.
     """
+    from gmil.bags.finite import refuse_non_finite
+
     labelled = reader.labelled(data, in_memory=True)
     refuse_non_finite(labelled.bags, allow_nan=wanted["missing"] != "error")  # once, and not by every method
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
@@ -86,8 +83,12 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
 
 
 def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], output: str) -> dict[str, Any]:
-    from gmil.checks import check_data
+    from joblib import cpu_count
+
     from gmil.datasets.fingerprint import data_fingerprint
+    from gmil.paper import comparison, run
+    from gmil.paper.runs.data import Dataset
+    from gmil.paper.where import notes_on_where
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups
     instances = comparison.instances_without_scores(Dataset(labelled.name, bags, y, groups, labelled.instance_y))
@@ -108,7 +109,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     if wanted.quick:
         spec = spec.quickly()
     say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")
-    check = check_data(bags, y, groups=groups, random_state=wanted.seed)
+    check = gmil.check_data(bags, y, groups=groups, random_state=wanted.seed)
     say(f"The check of the data has {check.warnings()}.")
     with Progress(f"{len(methods)} methods, fits") as progress:
         results: Results = run(
@@ -159,11 +160,14 @@ def _print_instances(summary: dict[str, Any]) -> None:
 
 
 def _write(summary: dict[str, Any], output: Path) -> None:
+    from gmil.paper import comparison
+    from gmil.paper.runs.output import write_csv, write_json
     from gmil.reporting.runs import run_report
 
     write_json(summary, output / "compare.json")
     write_csv(comparison.flat_rows(summary), output / "compare.csv")
-    made = run_report(output)
+    with Stages() as progress:
+        made = run_report(output, progress=progress)
     save_all(made, output)
     click.echo(made.summary.verdict)
     for note in summary["notes"]:

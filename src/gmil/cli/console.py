@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.bags.finite import MISSING
-from gmil.errors import ClusterError, DatasetError, DiskError, GmilError, MethodFailedError
+from gmil.errors import MISSING, ClusterError, DatasetError, DiskError, GmilError, MethodFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +34,12 @@ _ADVICE = {
 def say(text: str) -> None:
     """Tell the person something, on standard error."""
     click.echo(text, err=True)
+
+
+def say_first(text: str) -> None:
+    """Tell what is being done before the libraries are loaded: that takes longer than many a command."""
+    if "sklearn" not in sys.modules:
+        say(text)
 
 
 @contextlib.contextmanager

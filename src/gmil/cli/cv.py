@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gmil.cli.console import Progress, Stages, StreamProgress, print_table, said_warnings, say
+import gmil
+from gmil.cli.console import Progress, Stages, StreamProgress, print_table, said_warnings, say, say_first
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import (
     importance_option,
@@ -20,12 +21,6 @@ from gmil.cli.options import (
     seed_option,
 )
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.model_selection.crossval import cross_validate
-from gmil.model_selection.folds import last_step
-from gmil.own_methods import failures_told
-from gmil.paper import published_accuracy
-from gmil.safety.atomic import refuse_target
-from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +80,7 @@ def cv(
     the bags that are most wrong and least sure, and which features matter.
     """
     target = None if output is None else _checked(output, data)
+    say_first(f"{method.asked} on {', '.join(data)}, {protocol['repeats']} x {protocol['folds']}-fold")
     with cluster(reader.dask) as client:
         done = [_validated(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         rows = [found.row for found in done]
@@ -98,6 +94,7 @@ def cv(
 
 def _checked(output: str, data: tuple[str, ...]) -> Path:
     from gmil.reporting.result import checked_target
+    from gmil.safety.atomic import refuse_target
 
     target = checked_target(output)
     refuse_target(target, *data)
@@ -118,7 +115,7 @@ def _write_page(done: list[Validated], importance: int | None, target: Path) -> 
 def _validated(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> Validated:
     estimator = method.estimator(data)
     data = for_method(estimator, data, client)
-    with failures_told(method.name):
+    with gmil.own_methods.failures_told(method.name):
         row, result = _validate(data, method.name, estimator, protocol)
     return Validated({**row, "missing": method.missing}, result, data, estimator)
 
@@ -126,11 +123,13 @@ def _validated(method: Method, data: LabelledBags, protocol: Protocol, client: A
 def _validate(
     data: LabelledBags, method: str, estimator: BaseEstimator, protocol: Protocol
 ) -> tuple[dict[str, Any], CVResult]:
+    from gmil.model_selection.folds import last_step
+
     start = time.perf_counter()
-    lazy = isinstance(data.bags, LazyBags)
+    lazy = isinstance(data.bags, gmil.LazyBags)
     watch, count = StreamProgress(data.name, data.bags), Progress(f"{method} on {data.name}")
     with watch as reading, count as progress, said_warnings():
-        result = cross_validate(
+        result = gmil.cross_validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,
             data.y,
@@ -203,7 +202,7 @@ def _print_instances(rows: list[dict[str, Any]]) -> None:
 
 
 def _published(row: dict[str, Any]) -> str:
-    value = published_accuracy(row["method"], row["dataset"])
+    value = gmil.paper.published_accuracy(row["method"], row["dataset"])
     return "-" if value is None else f"{value:.1f}"
 
 

@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from gmil import datasets
+import gmil
 from gmil.cli.console import Progress, print_table, say
 from gmil.cli.options import data_options, json_option
 from gmil.errors import listed
@@ -27,7 +26,7 @@ def data() -> None:
 @json_option
 def list_data(as_json: bool) -> None:
     """List the data sets that gmil knows."""
-    known = [datasets.describe(name) for name in datasets.dataset_names()]
+    known = [gmil.datasets.describe(name) for name in gmil.datasets.dataset_names()]
     if as_json:
         fields = ("name", "kind", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
         click.echo(json.dumps([{name: getattr(info, name) for name in fields} for info in known], indent=2))
@@ -50,8 +49,8 @@ def info(source: str, reader: Reader, as_json: bool) -> None:
         click.echo(json.dumps(found, indent=2))
         return
     print_table(["", "value"], [[name, _as_text(value)] for name, value in found.items()])
-    if source in datasets.dataset_names():
-        say(str(datasets.describe(source)))
+    if source in gmil.datasets.dataset_names():
+        say(str(gmil.datasets.describe(source)))
 
 
 def _as_text(value: Any) -> str:
@@ -62,6 +61,8 @@ def _as_text(value: Any) -> str:
 
 def summary(data: LabelledBags) -> dict[str, Any]:
     """Return what ``gmil data info`` says about bags."""
+    import numpy as np
+
     bags, sizes = data.bags, data.bags.sizes
     labels = {} if data.y is None else dict(zip(*np.unique(data.y, return_counts=True), strict=True))
     return {
@@ -90,7 +91,7 @@ def summary(data: LabelledBags) -> dict[str, Any]:
 def make(kind: str, output: str, **sizes: int) -> None:
     """Generate data: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
     with Progress(f"{kind}, instances") as progress:
-        datasets.make_med11(output, progress=progress, **sizes)
+        gmil.datasets.make_med11(output, progress=progress, **sizes)
         say(f"{output}: {sizes['n_bags']} bags, {sizes['n_instances']} instances written.")
 
 
@@ -102,5 +103,5 @@ def convert(source: str, target: str, reader: Reader) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
     refuse_target(target, source)
     found = reader.read(source, in_memory=True)
-    datasets.write(target, found.bags, found.y)
+    gmil.datasets.write(target, found.bags, found.y)
     say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")

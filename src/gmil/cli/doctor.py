@@ -9,11 +9,9 @@ from typing import Any
 
 import click
 
+import gmil
 from gmil.cli.console import print_table
 from gmil.cli.options import json_option
-from gmil.datasets import data_home
-from gmil.engine import available_backends, describe_native, describe_torch, resolve
-from gmil.engine.threads import usable_cores
 
 _PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn", "pyarrow", "narwhals", "safetensors", "skops")
 _EXTRAS = ("pandas", "polars", "dask", "distributed", "av")
@@ -32,16 +30,18 @@ def doctor(as_json: bool) -> None:
 
 def examine() -> dict[str, Any]:
     """Return everything that ``gmil doctor`` shows."""
+    from gmil.engine.threads import usable_cores
+
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "backend": resolve("auto").name,
-        "backends": available_backends(),
-        "native": describe_native(),
-        "torch": describe_torch(),
+        "backend": gmil.engine.resolve("auto").name,
+        "backends": gmil.engine.available_backends(),
+        "native": gmil.engine.describe_native(),
+        "torch": gmil.engine.describe_torch(),
         "cores": usable_cores(),
         "blas": blas_libraries(),
-        "data_home": str(data_home()),
+        "data_home": str(gmil.datasets.data_home()),
         "versions": {name: _version(name) for name in (*_PACKAGES, *_EXTRAS)},
     }
 

@@ -141,12 +141,17 @@ def commands_of(command: click.Command, path: str = "gmil") -> Iterator[tuple[st
         yield from commands_of(inner, f"{path} {name}")
 
 
-def add_help(main: click.Group) -> None:
-    """Give every command its summary, its examples and ``-h``."""
-    for path, command in commands_of(main):
-        # click keeps the help option of a command's first call, so that it must not depend on the group above.
-        command.context_settings["help_option_names"] = ["-h", "--help"]
-        known = HELP.get(path)
-        if known is not None:
-            command.short_help = known.summary or None
-            command.epilog = "\n".join(["\b", "Examples:", *(f"  {example}" for example in known.examples)])
+def add_help(command: click.Command, path: str) -> None:
+    """Give a command, which the words of ``path`` call, and all below it what `HELP` has of them."""
+    for inner_path, inner in commands_of(command, path):
+        describe(inner, inner_path)
+
+
+def describe(command: click.Command, path: str) -> None:
+    """Give one command its summary, its examples and ``-h``."""
+    # click keeps the help option of a command's first call, so that it must not depend on the group above.
+    command.context_settings["help_option_names"] = ["-h", "--help"]
+    known = HELP.get(path)
+    if known is not None:
+        command.short_help = known.summary or None
+        command.epilog = "\n".join(["\b", "Examples:", *(f"  {example}" for example in known.examples)])

@@ -6,14 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from gmil.cli.console import print_table
 from gmil.cli.inputs import Reader
 from gmil.cli.model import bag_table, instance_table
 from gmil.errors import BagValidationError, listed
-from gmil.io import model_files
-from gmil.model_selection.folds import last_step
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -31,6 +28,9 @@ def explain(model: str, data: str, bag_id: str, bag_column: str | None, top: int
 
     It lists the instances by their score, the highest first, and the explanation that the method gives of the bag.
     """
+    from gmil.io import model_files
+    from gmil.model_selection.folds import last_step
+
     estimator, origin = model_files.load_with_origin(model)
     found = Reader(bag=bag_column).of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
     bag = found.bags[[_position(found.bags, bag_id)]]
@@ -63,6 +63,8 @@ def _ranked(estimator: Any, bag: Bags) -> list[dict[str, Any]]:
     """Return the instances of a bag with their scores, best first; those without a score last."""
     if not hasattr(estimator, "score_instances"):
         return []
+    import numpy as np
+
     rows = instance_table(estimator, bag).drop_columns(["bag"]).to_pylist()
     scored = [name for name in rows[0] if name == "score" or name.startswith("score_")]
     column = scored[-1] if len(scored) == 1 else scored[int(np.argmax(np.ravel(estimator.decision_function(bag))))]

@@ -8,29 +8,18 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from gmil import datasets
-from gmil.bags.roles import Named, is_pattern
+import gmil
 from gmil.cli.console import said_warnings, say
 from gmil.cli.methods import method_named
 from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, listed
-from gmil.greedy import GMIL
-from gmil.io.model_files import Origin
-from gmil.io.model_files.origin import marks_of
-from gmil.io.reading import column_names, read_named
-from gmil.io.scanning import scan_named
-from gmil.own_methods import all_methods
-from gmil.paper.runs.data import groups_of
-from gmil.pipeline import imputing
-from gmil.scale import LazyBags
-from gmil.scale.dask import connect
-from gmil.scale.folder import FolderSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sklearn.base import BaseEstimator
+
+    from gmil.bags.roles import Named
+    from gmil.io.model_files import Origin
 
 
 DEFAULT_METHOD = "weighted-gmil"
@@ -65,7 +54,7 @@ class Reader(NamedTuple):
     dask: str | None = None
     known: tuple[str, ...] | None = None
     """The features of a model; these are taken, in its order, where no others are named."""
-    origin: Origin = Origin()
+    origin: Origin | None = None
     """What a model remembers of its data: columns, for those that are not named and are there."""
 
     def of_model(self, model: Any, origin: Origin) -> Reader:
@@ -75,8 +64,11 @@ class Reader(NamedTuple):
 
     def origin_of(self, bags: Any) -> Origin:
         """Return what a model that is fitted on bags is to remember; of bags on disk no marks."""
+        from gmil.bags.roles import is_pattern
+        from gmil.io.model_files.origin import Origin, marks_of
+
         one = self.features is not None and not isinstance(self.feature_columns, list) and not is_pattern(self.features)
-        marks = () if isinstance(bags, LazyBags) else tuple(marks_of(bags))
+        marks = () if isinstance(bags, gmil.LazyBags) else tuple(marks_of(bags))
         return Origin(self.bag, self.label, self.group, self.features if one else None, marks)
 
     @property
@@ -90,7 +82,7 @@ class Reader(NamedTuple):
         found = self.read(data, in_memory=in_memory)
         if found.y is None:
             fix = "Name the label column with --label."
-            if isinstance(found.bags, LazyBags) and isinstance(found.bags.source, FolderSource):
+            if _is_folder(found.bags):
                 fix = "Put them into labels.csv in that folder, with the columns bag and label."
             msg = f"{found.name} has no labels. {fix}"
             raise BagValidationError(msg)
@@ -102,18 +94,22 @@ class Reader(NamedTuple):
         Without --stream and --dask, the size of the data decides whether it is read in blocks; with groups it is read
         at once. Where no labels are needed, those that are missing or wrong do no harm.
         """
+        from gmil.io.reading import read_named
+        from gmil.io.scanning import scan_named
+        from gmil.paper.runs.data import groups_of
+
         streams = self.stream or bool(self.dask)
         if self.group is not None and streams:
             msg = f"--group {self.group} needs the data in memory, but --stream and --dask read blocks. Leave out one."
             raise BagValidationError(msg)
         path = Path(data)
         if is_dataset(data):
-            bunch = datasets.load(data)
+            bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
             return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data))
         if not path.exists():
-            names = ", ".join(datasets.dataset_names())
+            names = ", ".join(gmil.datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
             raise BagValidationError(msg)
         reader = self._with_remembered(path, streams)
@@ -154,13 +150,17 @@ class Reader(NamedTuple):
         return table.column(self.instance_labels).to_numpy()
 
     def _named(self) -> Named:
+        from gmil.bags.roles import Named
+
         info = tuple(column for column in (self.group, self.instance_labels) if column is not None)
         return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known, self.decimal)
 
     def _with_remembered(self, path: Path, streams: bool) -> Reader:
         """Return the reader with the columns that a model remembers, those that the data has."""
-        if not self.origin.columns:
+        if self.origin is None or not self.origin.columns:
             return self
+        from gmil.io.reading import column_names
+
         there = column_names(path)
         found: dict[str, Any] = {
             role: name
@@ -184,13 +184,19 @@ def _with_features(bags: Any, known: tuple[str, ...] | None) -> Any:
     further = [repr(name) for name in own if name not in set(known)]
     if further:
         warnings.warn(ColumnWarning(f"The model does not know {listed(further)}: left out."), stacklevel=2)
-    bags = bags.load() if isinstance(bags, LazyBags) else bags
+    bags = bags.load() if isinstance(bags, gmil.LazyBags) else bags
     return bags.with_instances(bags.instances[:, [own.index(name) for name in known]], known)
+
+
+def _is_folder(bags: Any) -> bool:
+    from gmil.scale.folder import FolderSource
+
+    return isinstance(bags, gmil.LazyBags) and isinstance(bags.source, FolderSource)
 
 
 def is_dataset(data: str) -> bool:
     """Tell whether data is the name of a data set, and of no file here."""
-    return data in datasets.dataset_names() and not Path(data).exists()
+    return data in gmil.datasets.dataset_names() and not Path(data).exists()
 
 
 def _is_large(path: Path, bag: str | None) -> bool:
@@ -201,7 +207,7 @@ def _is_large(path: Path, bag: str | None) -> bool:
         return False
     try:
         with warnings.catch_warnings(action="ignore"):
-            lazy, _ = datasets.scan(path, bag=bag)
+            lazy, _ = gmil.scan(path, bag=bag)
     except GmilError:  # to read it will say what is wrong
         return False
     return lazy.n_instances * lazy.n_features * lazy.dtype.itemsize > LARGE
@@ -213,6 +219,8 @@ def cluster(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
+    from gmil.scale.dask import connect
+
     client = connect(address)
     try:
         yield client
@@ -222,7 +230,7 @@ def cluster(address: str | None) -> Iterator[Any]:
 
 def for_method(estimator: Any, data: LabelledBags, client: Any = None) -> LabelledBags:
     """Return the data as a method can take it: in blocks, on a cluster if there is one, or in memory."""
-    if not isinstance(data.bags, LazyBags):
+    if not isinstance(data.bags, gmil.LazyBags):
         return data
     if not getattr(estimator, "_reads_blocks", False):
         return data._replace(bags=data.bags.load())
@@ -239,6 +247,11 @@ class Method(NamedTuple):
     missing: str = "error"
 
     @property
+    def asked(self) -> str:
+        """The method as it was asked for, which may be written in several ways."""
+        return self.method or ("gmil" if self.paper else DEFAULT_METHOD)
+
+    @property
     def name(self) -> str:
         """The method that is meant: --paper gives settings of gmil and of no other."""
         method = None if self.method is None else method_named(self.method)
@@ -249,8 +262,10 @@ class Method(NamedTuple):
 
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
         """Return the classifier for data; behind a step for missing values, where one is asked for."""
+        from gmil.pipeline import imputing
+
         name = self.name
-        start = GMIL.from_paper(data.name).get_params() if self.paper else {}
+        start = gmil.GMIL.from_paper(data.name).get_params() if self.paper else {}
         found = make_estimator(name, self.settings, self.positive, data.y, start)
         return imputing(found if seed is None else seeded(found, self.settings, seed), self.missing)
 
@@ -260,7 +275,7 @@ def make_estimator(
 ) -> BaseEstimator:
     """Build the classifier that the command line describes; ``start`` are parameters that settings override."""
     method = method_named(method)
-    estimator = all_methods()[method]()
+    estimator = gmil.own_methods.all_methods()[method]()
     parameters = {**(start or {}), **dict(parse_setting(text) for text in settings)}
     if positive is not None:
         parameters["pos_label"] = label_among(positive, y)
@@ -280,7 +295,7 @@ def make_estimator(
 
 def _positive_text(y: Any) -> dict[str, Any]:
     """Return which of two texts is taken as positive, and say it once; of two numbers it is the larger."""
-    labels = np.unique(y).tolist() if y is not None and y.dtype.kind == "U" else []
+    labels = sorted(set(y.tolist())) if y is not None and y.dtype.kind == "U" else []
     if len(labels) != 2:
         return {}
     say(f"The labels are texts; {labels[1]!r} is taken as the positive class. Choose with --positive.")

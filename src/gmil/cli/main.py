@@ -2,46 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import click
 
-from gmil import __version__
-from gmil.cli.check import check
-from gmil.cli.compare import compare
+import gmil
 from gmil.cli.console import clear_errors
-from gmil.cli.cv import cv
-from gmil.cli.data import data
-from gmil.cli.doctor import doctor
-from gmil.cli.examples import add_help
-from gmil.cli.explain import explain
-from gmil.cli.methods import list_methods
-from gmil.cli.model import fit, predict
-from gmil.cli.paper import paper
-from gmil.cli.paper_all import everything
-from gmil.cli.paper_events import figure9, table3
-from gmil.cli.report import report
-from gmil.cli.score import score
-from gmil.cli.theory import theory
-from gmil.cli.video import video
+from gmil.cli.examples import HELP, add_help, describe
+
+_PLACES = {
+    "check": "gmil.cli.check:check",
+    "compare": "gmil.cli.compare:compare",
+    "cv": "gmil.cli.cv:cv",
+    "data": "gmil.cli.data:data",
+    "doctor": "gmil.cli.doctor:doctor",
+    "explain": "gmil.cli.explain:explain",
+    "fit": "gmil.cli.model:fit",
+    "methods": "gmil.cli.methods:list_methods",
+    "paper": "gmil.cli.paper_all:paper",
+    "predict": "gmil.cli.model:predict",
+    "report": "gmil.cli.report:report",
+    "score": "gmil.cli.score:score",
+    "video": "gmil.cli.video:video",
+}
+
+
+class _Commands(Mapping[str, click.Command]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, _, attribute = _PLACES[name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        add_help(command, f"gmil {name}")
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
 
 
 class _Main(click.Group):
-    """Runs commands so that whatever goes wrong is one sentence."""
+    """Runs commands so that whatever goes wrong is one sentence; imports the one that is called, and no other."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  as in click
+        """Return a command as lists of commands show it: its name and its summary."""
+        return click.Command(cmd_name, short_help=HELP[f"gmil {cmd_name}"].summary) if cmd_name in _PLACES else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, None if name is None else self.commands[name], rest
 
     def invoke(self, ctx: click.Context) -> Any:
         with clear_errors():
             return super().invoke(ctx)
 
 
-@click.group(cls=_Main)
-@click.version_option(__version__, prog_name="gmil")
+def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        click.echo(f"gmil, version {gmil.__version__}")
+        context.exit()
+
+
+@click.group(cls=_Main, commands=_Commands())
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Learn from bags of instances: a label per bag, a score per instance."""
 
 
-for command in (check, cv, compare, fit, predict, score, explain, report, list_methods, data, doctor, paper, video):
-    main.add_command(command)
-for command in (everything, figure9, table3, theory):
-    paper.add_command(command)
-add_help(main)
+describe(main, "gmil")

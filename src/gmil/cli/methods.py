@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.base import methods
+import gmil
 from gmil.cli.console import print_table, say
 from gmil.errors import BagValidationError
-from gmil.own_methods import all_methods, import_method, load_plugin, plugin_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,18 +26,19 @@ def method_named(text: str) -> str:
     """
     found = known_method(text)
     if found is None:
-        msg = f"There is no method {text!r}; the methods are {', '.join(sorted([*methods(), *plugin_names()]))}."
+        known = sorted([*gmil.registry.methods(), *gmil.own_methods.plugin_names()])
+        msg = f"There is no method {text!r}; the methods are {', '.join(known)}."
         raise BagValidationError(msg)
     return found
 
 
 def known_method(text: str) -> str | None:
     """Return the same, None where there is no such method."""
-    known = methods()
+    known = gmil.registry.methods()
     if text in known:
         return text
     if ":" in text:
-        return import_method(text)
+        return gmil.own_methods.import_method(text)
     pairs = list(_other_names(known))
     for written in (str, str.casefold):  # miGraph and MIGraph are two methods
         found = list(dict.fromkeys(method for name, method in pairs if written(name) == written(text)))
@@ -47,7 +47,7 @@ def known_method(text: str) -> str | None:
         if found:
             msg = f"{text!r} could be {' or '.join(found)}. Name one of them."
             raise BagValidationError(msg)
-    return load_plugin(text)
+    return gmil.own_methods.load_plugin(text)
 
 
 def _other_names(known: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -70,8 +70,8 @@ def list_methods(name: str | None) -> None:
         _list()
         return
     method = method_named(name)
-    made = all_methods()[method]()
-    described, package = type(made), "gmil" if method in methods() else type(made).__module__
+    made = gmil.own_methods.all_methods()[method]()
+    described, package = type(made), "gmil" if method in gmil.registry.methods() else type(made).__module__
     where = f"In Python {package}.{described.__qualname__}; here --set NAME=VALUE."
     click.echo(f"{method}: {_summary(described)}\n{where}\n")
     defaults = made.get_params(deep=False)
@@ -86,12 +86,12 @@ def list_methods(name: str | None) -> None:
 
 def _list() -> None:
     """Print every method of gmil and of installed plugins; one that cannot be loaded is told, and left out."""
-    for name in plugin_names():
+    for name in gmil.own_methods.plugin_names():
         try:
-            load_plugin(name)
+            gmil.own_methods.load_plugin(name)
         except BagValidationError as error:
             say(str(error))
-    for method, make in sorted(all_methods().items()):
+    for method, make in sorted(gmil.own_methods.all_methods().items()):
         click.echo(f"{method}\t{_summary(type(make()))}")
 
 

@@ -8,20 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from gmil.bags.parquet_files import write_parquet
+import gmil
 from gmil.cli.console import StreamProgress, announced, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
 from gmil.errors import BagValidationError, ModelFileError
-from gmil.io import model_files
-from gmil.io.model_files.registry import is_registered
-from gmil.model_selection.fold_by_fold import positive_class
-from gmil.model_selection.folds import fit_with_groups, last_step
-from gmil.own_methods import own_methods
 from gmil.safety.atomic import refuse_target, replacing
-from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sklearn.base import BaseEstimator
 
-    from gmil.bags import Bags
+    from gmil import Bags, LazyBags
     from gmil.cli.inputs import LabelledBags, Method, Reader
 
 
@@ -41,6 +34,9 @@ if TYPE_CHECKING:
 @group_block_options
 def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> None:
     """Fit a method on DATA, a data set, a file or a folder, and save the model."""
+    from gmil.io import model_files
+    from gmil.model_selection.folds import fit_with_groups
+
     with cluster(reader.dask) as client:
         refuse_target(output, data)
         labelled = reader.labelled(data)
@@ -56,8 +52,11 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
 
 def _refuse_own(estimator: BaseEstimator, method: str) -> None:
     """Refuse a class of somebody else's before it is fitted: no file may name code to import."""
-    last = last_step(estimator)[1]
-    if method in own_methods() and not (is_registered(last) or type(last).__module__.startswith("sklearn.")):
+    from gmil.io.model_files.registry import is_registered
+    from gmil.model_selection.folds import last_step
+
+    last, own = last_step(estimator)[1], gmil.own_methods.own_methods()
+    if method in own and not (is_registered(last) or type(last).__module__.startswith("sklearn.")):
         msg = (
             f"{type(last).__name__} cannot be saved: a model file holds gmil's estimators only. Own methods run in "
             "gmil cv, compare and paper; fit and save them in Python."
@@ -77,6 +76,8 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
     The columns are bag, prediction, decision and probability_LABEL. Of two classes they are about the positive one;
     of several there are a decision_LABEL and a probability_LABEL for each.
     """
+    from gmil.io import model_files
+
     with cluster(reader.dask) as client:
         _check_output(output, model, data)
         estimator, origin = model_files.load_with_origin(model)
@@ -90,7 +91,7 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
 @contextlib.contextmanager
 def reading(data: LabelledBags) -> Iterator[Any]:
     """Yield the bags; those that are read in blocks show how far they are."""
-    if not isinstance(data.bags, LazyBags):
+    if not isinstance(data.bags, gmil.LazyBags):
         yield data.bags
         return
     with StreamProgress(data.name, data.bags) as progress:
@@ -108,11 +109,14 @@ def _check_output(output: str | None, *sources: str) -> None:
 
 def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     """Return a row per bag: its id, the predicted label, decisions and probabilities."""
+    import numpy as np
     import pyarrow as pa
+
+    from gmil.model_selection.fold_by_fold import positive_class
 
     decisions = estimator.decision_function(bags)
     model = getattr(estimator, "estimator_", estimator)
-    once = isinstance(bags, LazyBags)  # bags on disk are read for the decisions, and everything follows from these
+    once = isinstance(bags, gmil.LazyBags)  # bags on disk are read for the decisions, and everything follows from these
     predictions = model._labels_of(decisions) if once else estimator.predict(bags)
     probabilities = None
     if hasattr(estimator, "predict_proba"):
@@ -131,7 +135,10 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
 
 def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     """Return a row per instance: its bag, its number in it, its info, its scores."""
+    import numpy as np
     import pyarrow as pa
+
+    from gmil.model_selection.folds import last_step
 
     if not hasattr(estimator, "score_instances"):
         msg = f"{type(last_step(estimator)[1]).__name__} has no scores for instances. Leave out --instances."
@@ -147,6 +154,8 @@ def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
 
 
 def _ids(bags: Bags | LazyBags) -> Any:
+    import numpy as np
+
     return np.arange(len(bags)) if bags.bag_ids is None else bags.bag_ids
 
 
@@ -159,6 +168,8 @@ def _named_columns(name: str, values: Any, classes: Any) -> dict[str, Any]:
 
 def _write(table: pa.Table, output: str | None) -> None:
     import pyarrow.csv
+
+    from gmil.bags.parquet_files import write_parquet
 
     if output is None:
         pyarrow.csv.write_csv(table, sys.stdout.buffer)

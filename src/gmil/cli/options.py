@@ -11,7 +11,6 @@ import click
 from gmil.cli.inputs import DEFAULT_METHOD, INSTANCE_LABELS, Method, Reader
 from gmil.cli.methods import known_method
 from gmil.errors import SpecificationError
-from gmil.transform.impute import STRATEGIES
 
 Command = Callable[..., None]
 Decorator = Callable[[Command], Command]
@@ -99,7 +98,7 @@ methods_option = click.option(
 )
 missing_option = click.option(
     "--missing",
-    type=click.Choice([*STRATEGIES, "error"]),
+    type=click.Choice(["median", "drop", "error"]),
     default="error",
     show_default=True,
     help="Empty cells: fill them with training medians, drop their instances, or stop.",

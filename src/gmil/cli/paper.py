@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from joblib import cpu_count
 
+import gmil
 from gmil.cli.console import FAILED, Progress, print_table, say
 from gmil.cli.options import all_cores_option, methods_option, options, output_option
 from gmil.cli.results import number, percent, print_notes, title_of, write_results
-from gmil.paper import MethodEntry, load_spec, measure, run
-from gmil.paper.runs.jobs import own_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +92,11 @@ def figure7(**options: Any) -> None:
 
 
 def _request(name: str, options: dict[str, Any]) -> Request:
+    from joblib import cpu_count
+
+    from gmil.paper import MethodEntry, load_spec
+    from gmil.paper.runs.jobs import own_labels
+
     spec = load_spec(name)
     if options["quick"]:
         spec = spec.quickly()
@@ -109,12 +112,14 @@ def _request(name: str, options: dict[str, Any]) -> Request:
 
 def _run(asked: Request) -> Any:
     with Progress(f"{asked.spec.name}, fits") as progress:
-        return run(asked.spec, output=asked.output, jobs=asked.jobs, retry_failed=asked.retry_failed, progress=progress)
+        return gmil.paper.run(
+            asked.spec, output=asked.output, jobs=asked.jobs, retry_failed=asked.retry_failed, progress=progress
+        )
 
 
 def _measure(asked: Request) -> Any:
     with Progress(f"{asked.spec.name}, timed runs") as progress:
-        return measure(asked.spec, output=asked.output, progress=progress)
+        return gmil.paper.measure(asked.spec, output=asked.output, progress=progress)
 
 
 def _finish(

@@ -10,10 +10,9 @@ import click
 
 from gmil.cli.console import FAILED, clear_errors, say
 from gmil.cli.paper import paper, table1
+from gmil.cli.paper_events import figure9, table3
+from gmil.cli.theory import theory
 from gmil.errors import DatasetError
-from gmil.paper import load_spec, spec_names
-from gmil.paper.events import UCF, load_videos
-from gmil.paper.events import methods as methods_of_videos
 
 _OF_VIDEOS = ("table3", "figure9")
 _QUICK_MINUTES = 1.0
@@ -35,6 +34,8 @@ def everything(context: click.Context, /, **options: Any) -> None:
 
 
 def _why_no_videos() -> str | None:
+    from gmil.paper.events import UCF, load_videos
+
     try:
         load_videos(UCF)
     except DatasetError as error:
@@ -43,6 +44,9 @@ def _why_no_videos() -> str | None:
 
 
 def _methods_of(name: str) -> set[str]:
+    from gmil.paper import load_spec, spec_names
+    from gmil.paper.events import methods as methods_of_videos
+
     if name not in spec_names():
         return set(methods_of_videos())
     spec = load_spec(name)
@@ -79,3 +83,7 @@ def _succeeds(context: click.Context, name: str, options: dict[str, Any]) -> boo
             raise
         return False
     return True
+
+
+for _command in (everything, figure9, table3, theory):
+    paper.add_command(_command)

@@ -11,8 +11,6 @@ from gmil.cli.console import print_table, say
 from gmil.cli.options import methods_option, output_option, seed_option
 from gmil.cli.results import number, print_notes, write_results
 from gmil.errors import BagValidationError, DatasetError
-from gmil.paper.events import UCF, load_videos
-from gmil.paper.events import methods as methods_of_videos
 
 if TYPE_CHECKING:
     from gmil.paper.events import Videos
@@ -46,6 +44,7 @@ def table3(med11: str | None, methods: list[str] | None, repeats: int, seed: int
 @_OUTPUT
 def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
     """Seconds over the number of bags, GMIL and MI-SVM, up to what ends in the time given."""
+    from gmil.paper.events import UCF
     from gmil.paper.figures import figure9 as figure
     from gmil.reporting.plots.paper import draw_figure9
 
@@ -64,6 +63,8 @@ def figure9(med11: str | None, minutes: float, seed: int, output: str) -> None:
 
 
 def _refuse_unknown(names: list[str]) -> None:
+    from gmil.paper.events import methods as methods_of_videos
+
     known = methods_of_videos()
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -73,6 +74,8 @@ def _refuse_unknown(names: list[str]) -> None:
 
 def _videos(med11: str | None) -> list[Videos]:
     """Return the data sets that are here; that UCF-Crime is not is no error where other data is given."""
+    from gmil.paper.events import UCF, load_videos
+
     found = []
     try:
         found.append(load_videos(UCF))

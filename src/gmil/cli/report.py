@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
-from gmil.io import model_files
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def report(
 
 
 def _report_model(model: str, data: str, output: str | None, importance: int | None, reader: Reader) -> None:
-    from gmil.reporting import report as report_of
+    from gmil.io import model_files
     from gmil.reporting.result import checked_target
 
     target = checked_target(Path(model).with_suffix(".html") if output is None else output)
@@ -59,7 +59,7 @@ def _report_model(model: str, data: str, output: str | None, importance: int | N
     title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags"
     with announced(f"A page of {len(found.bags)} bags"), Stages() as progress:
         asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}
-        made = report_of(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)
+        made = gmil.report(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)
         say(f"{made.save(target)} is written.")
     if made.summary.warning:
         say(made.summary.warning)

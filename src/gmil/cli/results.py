@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gmil.cli.console import say
-from gmil.paper.runs.output import write_csv, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +20,8 @@ def write_results(
     stem: Path, summary: dict[str, Any], rows: list[dict[str, Any]], draw: Callable[..., Any], note: str = ""
 ) -> None:
     """Write a summary as JSON, its rows as CSV and its drawing, beside each other."""
+    from gmil.paper.runs.output import write_csv, write_json
+
     stem.parent.mkdir(parents=True, exist_ok=True)
     write_json(summary, f"{stem}.json")
     write_csv(rows, f"{stem}.csv")

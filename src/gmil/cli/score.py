@@ -11,8 +11,6 @@ from gmil.cli.console import print_table
 from gmil.cli.inputs import for_method
 from gmil.cli.options import group_options, json_option
 from gmil.cli.results import number, percent
-from gmil.io import model_files
-from gmil.model_selection.scoring import score_model
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import Reader
@@ -30,6 +28,9 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     Intervals are by bootstrap over bags, or over groups. Take bags that the model was not fitted on: on others every
     figure is too good.
     """
+    from gmil.io import model_files
+    from gmil.model_selection.scoring import score_model
+
     estimator, origin = model_files.load_with_origin(model)
     found = for_method(estimator, reader.of_model(estimator, origin).labelled(data, in_memory=True))
     scores, n_seen = score_model(estimator, found.bags, found.y, found.groups), origin.count_seen(found.bags)

@@ -27,6 +27,8 @@ SeedingRows: TypeAlias = int | Literal["auto", "all"]
 _ROWS_PER_CENTER = 40
 _ROWS_PER_CENTER_OF_LARGE_DATA = 400
 _SMALL_DATA = 100  # rows per centre up to which seeding looks at all of them
+_MANY_CLUSTERS = 500
+_ROWS_PER_CENTER_OF_MANY, _TRIALS_OF_MANY = 10, 5
 
 
 class Seeding(NamedTuple):
@@ -38,10 +40,12 @@ class Seeding(NamedTuple):
     def n_trials(self, n_clusters: int) -> int:
         """Return how many candidates are compared for every centre.
 
-        >>> Seeding().n_trials(10), SEEDINGS["plain-k-means++"].n_trials(10)
-        (4, 1)
+        >>> Seeding().n_trials(10), Seeding().n_trials(1000), SEEDINGS["plain-k-means++"].n_trials(10)
+        (4, 5, 1)
         """
-        return 2 + int(math.log(n_clusters)) if self.is_greedy else 1
+        if not self.is_greedy:
+            return 1
+        return _TRIALS_OF_MANY if n_clusters >= _MANY_CLUSTERS else 2 + int(math.log(n_clusters))
 
 
 SEEDINGS = {"k-means++": Seeding(), "plain-k-means++": Seeding("all", is_greedy=False)}
@@ -54,10 +58,13 @@ def n_seeding_rows(n_instances: int, n_clusters: int, seeding_rows: SeedingRows 
     Seeding on everything is most of the work of k-means. ``"auto"`` is 40 rows per centre, or 400 where that is at
     most a tenth of the data, and everything up to 100 rows per centre. Final inertia then is within 1 % of seeding on
     everything, or 2 to 3 % above it where a few instances lie far from all others: 40 rows may not hold them. That is
-    also why small data gives all its rows; half of them were seen to cost up to 14 %.
+    also why small data gives all its rows; half of them were seen to cost up to 14 %. For 500 centres and more, as in
+    vocabularies, it is 10 rows per centre, among which `far_and_near` sees to those that lie far from others.
 
     >>> n_seeding_rows(1000, 10), n_seeding_rows(10_000, 50), n_seeding_rows(1_000_000, 50)
     (1000, 2000, 20000)
+    >>> n_seeding_rows(50_000, 1000)
+    10000
     """
     if seeding_rows == "auto":
         seeding_rows = _automatic_rows(n_instances, n_clusters)
@@ -67,6 +74,8 @@ def n_seeding_rows(n_instances: int, n_clusters: int, seeding_rows: SeedingRows 
 
 
 def _automatic_rows(n_instances: int, n_clusters: int) -> int | Literal["all"]:
+    if n_clusters >= _MANY_CLUSTERS:
+        return _ROWS_PER_CENTER_OF_MANY * n_clusters
     if n_instances <= _SMALL_DATA * n_clusters:
         return "all"
     if n_instances >= 10 * _ROWS_PER_CENTER_OF_LARGE_DATA * n_clusters:
@@ -100,7 +109,8 @@ def kmeans(
     init : (n_clusters, n_features), optional
     n_init, max_iter : int
     seeding : Seeding
-        Greedy or not, and among how many rows, drawn without replacement (`n_seeding_rows`), starts are chosen.
+        Greedy or not, and among how many rows (`n_seeding_rows`) starts are chosen. They are drawn without replacement;
+        for many clusters those far from the mean have a better chance (`far_and_near`).
     weights : (n_instances,), optional
         Above zero: a row of weight 2 counts as two rows of weight 1. Then only the assignment runs on the backend, and
         seeding looks at all rows, because few of them may carry most of the weight.
@@ -215,21 +225,48 @@ class Draws(NamedTuple):
 
     rows: Integers | None  # which rows to seed on, ascending; None is all
     uniforms: Floats  # (n_clusters, n_trials)
+    waits: Floats | None = None  # (n_instances,), exponential: which rows to seed on, by `far_and_near`
 
     @classmethod
     def make(cls, n_instances: int, n_clusters: int, generator: np.random.Generator, seeding: Seeding) -> Draws:
         """Draw what one start needs."""
         size = n_seeding_rows(n_instances, n_clusters, seeding.rows)
-        rows = None
-        if size < n_instances:
+        rows = waits = None
+        if size < n_instances and n_clusters >= _MANY_CLUSTERS and seeding.rows == "auto":
+            waits = generator.standard_exponential(n_instances)
+        elif size < n_instances:
             rows = np.sort(generator.choice(n_instances, size, replace=False, shuffle=False))
-        return cls(rows, generator.random((n_clusters, seeding.n_trials(n_clusters))))
+        return cls(rows, generator.random((n_clusters, seeding.n_trials(n_clusters))), waits)
+
+
+def far_and_near(sq_distances: Floats, waits: Floats, n_clusters: int) -> Integers:
+    """Return rows to seed many clusters on: half of their chance is equal, half in proportion to the squared distance.
+
+    This is the sample of Bachem, Lucic and Krause (2018), "Scalable k-means clustering via lightweight coresets". Of a
+    few rows with equal chances those that lie far from all others are missing, and they cost most of the inertia.
+
+    Parameters
+    ----------
+    sq_distances : (n_instances,)
+        Of every row from the mean of all.
+    waits : (n_instances,)
+        Exponential draws; divided by the chances they are a race, and who comes first is drawn without replacement.
+    n_clusters : int
+    """
+    total = float(sq_distances.sum(dtype=np.float64))
+    chances = 1 / len(waits) + sq_distances.astype(np.float64) / (total or 1.0)
+    size = n_seeding_rows(len(waits), n_clusters)
+    return np.sort(np.argpartition(waits / chances, size)[:size])
 
 
 def _start(X: Instances, n_clusters: int, draws: Draws, backend: Backend, weights: Floats | None) -> Floats:
     if weights is not None:
         return dense_rows(X, seed(X, n_clusters, draws.uniforms, weights))
-    among = X if draws.rows is None else X[draws.rows]
+    rows = draws.rows
+    if draws.waits is not None:
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64), dtype=X.dtype).reshape(1, -1)
+        rows = far_and_near(backend.sq_distances(X, mean)[:, 0], draws.waits, n_clusters)
+    among = X if rows is None else X[rows]
     return dense_rows(among, backend.seed(among, n_clusters, draws.uniforms))
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from gmil.engine import reference
-from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, is_better
+from gmil.engine.kmeans import SEEDINGS, Draws, Seeding, far_and_near, is_better
 from gmil.engine.reference import TIE, Clusters
-from gmil.engine.torch.kernels import count, expand, rows_at_once, sq_norms
+from gmil.engine.torch.kernels import count, expand, rows_at_once, sq_distances, sq_norms
 from gmil.engine.torch.tensors import full_precision, numpy_dtype, to_device, to_host
 
 if TYPE_CHECKING:
@@ -256,6 +256,10 @@ def _starts(X: torch.Tensor, draws: list[Draws]) -> torch.Tensor:
     """Return the rows at which every job starts, (n_jobs, n_clusters, n_features)."""
     among = X
     rows = [draw.rows for draw in draws if draw.rows is not None]
+    for job, draw in enumerate(draws):
+        if draw.waits is not None:
+            squares = sq_distances(X[job], X[job].mean(dim=0, keepdim=True))[:, 0]
+            rows.append(far_and_near(to_host(squares), draw.waits, draw.uniforms.shape[0]))
     if rows:  # all jobs have as many rows, so that all seed on some or all on everything
         among = _rows_of_jobs(X, to_device(np.stack(rows), X.device))
     uniforms = to_device(np.stack([draw.uniforms for draw in draws]), X.device)

@@ -19,9 +19,10 @@ from gmil.io.model_files.container import FORMAT_VERSION, checksum, read_contain
 from gmil.io.model_files.damage import DamageError, clear_damage
 from gmil.io.model_files.origin import Origin
 from gmil.io.model_files.probing import check_probe, probe
-from gmil.io.model_files.registry import import_late_modules, register_class, register_late, registered_classes
+from gmil.io.model_files.registry import import_estimators, register_class, registered_classes
 from gmil.io.model_files.schema import Choice, Record
 from gmil.io.model_files.values import Decoder, encode, encode_model
+from gmil.names import version
 
 if TYPE_CHECKING:
     import os
@@ -38,13 +39,12 @@ __all__ = [
     "Origin",
     "checksum",
     "clear_damage",
-    "import_late_modules",
+    "import_estimators",
     "load",
     "load_parts",
     "load_with_origin",
     "origin_of",
     "register_class",
-    "register_late",
     "registered_classes",
     "save",
     "save_parts",
@@ -61,7 +61,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], origin: Origin | No
     content = {"model": encode_model(model, "", tensors), "probe": probe(model)}
     if origin is not None and any(origin):
         content["origin"] = origin.to_json()
-    write_container(content, tensors, path, _gmil_version())
+    write_container(content, tensors, path, version())
 
 
 def save_parts(parts: Mapping[str, Any], path: str | os.PathLike[str], kinds: Mapping[str, Kind]) -> None:
@@ -77,16 +77,7 @@ def save_parts(parts: Mapping[str, Any], path: str | os.PathLike[str], kinds: Ma
         raise ModelFileError(msg) from error
     tensors: dict[str, NDArray[Any]] = {}
     encoded = {name: encode(value, name, f"the part {name!r}", tensors) for name, value in parts.items()}
-    write_container({"parts": encoded}, tensors, path, _gmil_version())
-
-
-def _gmil_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("gmil")
-    except PackageNotFoundError:  # running from a source tree that was never installed
-        return "unknown"
+    write_container({"parts": encoded}, tensors, path, version())
 
 
 def load(path: str | os.PathLike[str]) -> Any:

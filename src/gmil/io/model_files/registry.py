@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
+from gmil.names import ESTIMATORS, HOMES
+
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     EstimatorClass = TypeVar("EstimatorClass", bound=type[BaseEstimator])
 
 _classes: dict[str, type[BaseEstimator]] = {}
-_late_modules: list[str] = []
 
 
 def register_class(cls: EstimatorClass) -> EstimatorClass:
@@ -20,26 +21,23 @@ def register_class(cls: EstimatorClass) -> EstimatorClass:
     return cls
 
 
-def register_late(module: str) -> None:
-    """Let a module of gmil, which registers classes, be imported when the classes are looked up for the first time."""
-    _late_modules.append(module)
-
-
-def import_late_modules() -> None:
-    """Import the modules that `register_late` put off."""
-    for module in _late_modules:
+def import_estimators() -> None:
+    """Import every module of gmil with estimators, which then are registered."""
+    for module in ESTIMATORS:
         import_module(module)
 
 
 def registered_classes() -> dict[str, type[BaseEstimator]]:
     """Return every class that can be saved, by name."""
-    import_late_modules()
+    import_estimators()
     return dict(_classes)
 
 
 def class_named(name: str) -> type[BaseEstimator] | None:
-    """Return the class of a name, or None; modules that were put off are imported only where they are needed."""
-    return _classes.get(name) or registered_classes().get(name)
+    """Return the class of a name, or None; of gmil's modules the one that has it is imported, and no other."""
+    if name not in _classes and name in HOMES:
+        import_module(HOMES[name])
+    return _classes.get(name)
 
 
 def is_registered(model: BaseEstimator) -> bool:

@@ -25,7 +25,7 @@ using Mask = IndexVec<T>;
 
 template <class T>
 inline Vec<T> broadcast(T value) {
-  return Vec<T>{} + value;  // adding to zero keeps the value of every number but -0.0
+  return value - Vec<T>{};  // x - 0 is x, -0.0 too, so that compilers load it without a sum; 0 + x is not
 }
 
 template <class T>

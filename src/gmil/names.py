@@ -1,0 +1,83 @@
+"""What gmil knows of itself before anything is imported: where every public name is defined, and its version."""
+
+from __future__ import annotations
+
+ESTIMATORS = {
+    "gmil.greedy": ("GMIL", "GMILCV", "DensityRatio"),
+    "gmil.methods": (
+        "APR",
+        "EMDD",
+        "GPMIL",
+        "MICA",
+        "MICRF",
+        "MILES",
+        "PPMM",
+        "AnnealedSVM",
+        "BagStatistics",
+        "CitationKNN",
+        "DiverseDensity",
+        "FisherVectorClassifier",
+        "GraphKernelSVM",
+        "InstanceSVM",
+        "MILEnsemble",
+        "SetKernelSVM",
+        "SingleInstance",
+        "VLADClassifier",
+        "WitnessSVM",
+    ),
+    "gmil.pipeline": ("Pipeline",),
+    "gmil.transform.impute": ("Impute",),
+    "gmil.transform.per_instance": ("PerInstance",),
+    "gmil.transform.vectors": ("VLAD", "BagSummaries", "CodebookDistances", "FisherVector", "InstanceSimilarities"),
+    "gmil.weighted": ("WeightedGMIL",),
+}
+"""Modules with estimators, which register themselves when they are imported, and their classes."""
+
+_OTHERS = {
+    "gmil.bags": ("Bags",),
+    "gmil.base": ("all_estimators",),
+    "gmil.checks": ("DataCheck", "Finding", "check_data"),
+    "gmil.datasets": (
+        "fetch_elephant",
+        "fetch_fox",
+        "fetch_tiger",
+        "fetch_trec9",
+        "fetch_ucf_crime",
+        "load_musk1",
+        "load_musk2",
+        "make_bags",
+    ),
+    "gmil.errors": (
+        "BackendUnavailableError",
+        "BagValidationError",
+        "DatasetError",
+        "FormatError",
+        "GmilError",
+        "ModelFileError",
+    ),
+    "gmil.io.model_files": ("load",),
+    "gmil.io.reading": ("read", "write"),
+    "gmil.io.scanning": ("scan",),
+    "gmil.model_selection.crossval": ("cross_validate",),
+    "gmil.model_selection.result": ("CVResult",),
+    "gmil.paper.python_comparison": ("MethodComparison", "compare"),
+    "gmil.pipeline": ("make_pipeline", "save"),
+    "gmil.reporting": ("Report", "report"),
+    "gmil.scale": ("LazyBags",),
+    "gmil.witnesses": ("Explanation", "Witness", "smooth_scores"),
+}
+
+HOMES = {name: module for table in (ESTIMATORS, _OTHERS) for module, names in table.items() for name in names}
+"""The module of every public name."""
+PACKAGES = ("checks", "datasets", "engine", "methods", "model_selection", "paper", "reporting", "transform", "video")
+"""What ``dir(gmil)`` shows besides; every other module is reached in the same way."""
+
+
+def version() -> str:
+    """Return the version that is installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("gmil")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "unknown"
