@@ -6,9 +6,11 @@ are and the deviation is zero, exactly: rounding would become a feature in whate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+
+from gmil.engine.resident import is_tensor
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
@@ -27,7 +29,11 @@ def bag_deviation(values: Floats, offsets: Integers, backend: Backend) -> Floats
 
 
 def moment_table(values: Floats, offsets: Integers, backend: Backend) -> Floats:
-    """Return size, mean and sum of squared deviations of every bag, (n_bags, 3, n_features)."""
+    """Return size, mean and sum of squared deviations of every bag, (n_bags, 3, n_features); of a tensor, as one."""
+    if is_tensor(values):
+        from gmil.engine.torch.kernels import segments
+
+        return cast("Any", segments(offsets, cast("Any", values).device).moments(cast("Any", values)))
     first, moved = _from_first(values, offsets)
     means = backend.bag_mean(moved, offsets)
     sizes = np.broadcast_to(np.diff(offsets)[:, None], means.shape)

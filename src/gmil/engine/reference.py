@@ -374,7 +374,7 @@ def class_histograms(labels: Integers, offsets: Integers, classes: Integers, n_c
 
 
 def or_reference(method: _Method) -> _Method:
-    """Make a kernel of a backend: arrays of single and double precision are its own, anything else is done here.
+    """Make a kernel of a backend: arrays (or tensors) of single and double precision are its own, others done here.
 
     Sparse instances are such, and numbers of other types.
     """
@@ -382,7 +382,7 @@ def or_reference(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def kernel(self: Any, X: Any, *rest: Any) -> Any:
-        if sp.issparse(X) or X.dtype not in (np.float32, np.float64):
+        if sp.issparse(X) or str(X.dtype).removeprefix("torch.") not in TIE:
             return here(X, *rest)
         return method(self, X, *rest)
 

@@ -11,6 +11,7 @@ from gmil.bags import parts as bag_parts
 from gmil.bags.bags import bags_drawn
 from gmil.bags.finite import are_usable
 from gmil.bags.tables import unmasked
+from gmil.engine.resident import is_tensor
 from gmil.engine.threads import n_threads
 from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import (
@@ -23,7 +24,7 @@ from gmil.scale.passes import (
     reduce_part,
     take_from_part,
 )
-from gmil.scale.resident import TensorSource, is_tensor
+from gmil.scale.resident import TensorSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,7 +130,7 @@ class LazyBags:
 
         Parameters
         ----------
-        device : torch.device
+        device : torch.device or None
         """
         if isinstance(self.source, TensorSource) and self.source.X.device == device:
             return self.source.X
@@ -282,8 +283,7 @@ class LazyBags:
         rows : int, optional
             By default so many that a block takes about 8 MiB.
         """
-        wanted = np.unique(self.bags_of_source())
-        parts = self._parts(wanted)
+        parts = self._parts(np.unique(self.bags_of_source()))
         return read_whole_bags(self.source, parts, rows or self.block_rows(), self.source_ids, self.feature_names)
 
     def by_blocks(self, function: Callable[[Bags], Any], *, per_instance: bool = False) -> Any:
@@ -296,13 +296,10 @@ class LazyBags:
         per_instance : bool, default=False
             Whether there is one row per instance.
         """
-        places = self.bags_of_source()
-        wanted, back = np.unique(places, return_inverse=True)
+        wanted, back = np.unique(self.bags_of_source(), return_inverse=True)
         found = np.concatenate(list(self._over_blocks(function, wanted)))
-        if np.array_equal(wanted, places):
-            return found
         if not per_instance:
-            return found[back]
+            return self._in_order([found])[0]
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.source_offsets)[wanted])])
         return found[bag_parts.rows_of_bags(offsets, back)[0]]
 
@@ -333,16 +330,19 @@ class LazyBags:
         rows : int, optional
             Instances of a block; by default so many that it takes about 8 MiB.
         """
-        places = self.bags_of_source()
-        wanted, back = np.unique(places, return_inverse=True)
-        parts = self._parts(wanted)
+        parts = self._parts(np.unique(self.bags_of_source()))
         size = rows or self.block_rows()
         tasks = [(self.source, part, function, tuple(joins), size, self._names_of(part)) for part in parts]
         joined = Joined(tuple(joins))
         for part, found in zip(parts, self._run(reduce_part, tasks, n_threads), strict=True):
             joined.add(*found)
-            self._report(part)
-        tables = joined.tables()
+            self._report(int(self.source.edges[part.number + 1]))
+        return self._in_order(joined.tables())
+
+    def _in_order(self, tables: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return tables with a row a bag, made in the order of the source, in the order of these bags."""
+        places = self.bags_of_source()
+        wanted, back = np.unique(places, return_inverse=True)
         return tables if np.array_equal(wanted, places) else [table[back] for table in tables]
 
     def block_rows(self) -> int:
@@ -382,8 +382,7 @@ class LazyBags:
         out = np.empty((len(ordered), self.n_features), dtype=self.dtype)
         for i, found in zip(numbers, self._run(take_from_part, tasks, n_threads()), strict=True):
             out[cuts[i] : cuts[i + 1]] = found
-            if self.watcher is not None:
-                self.watcher(int(edges[i + 1]), int(edges[-1]))
+            self._report(int(edges[i + 1]))
         return out if back is None else out[back]
 
     def _refuse_values(self) -> None:
@@ -394,6 +393,6 @@ class LazyBags:
     def _run(self, function: Any, tasks: list[tuple[Any, ...]], threads: int) -> Iterator[Any]:
         return in_threads(function, tasks, threads) if self.runner is None else self.runner(function, tasks)
 
-    def _report(self, part: Part) -> None:
+    def _report(self, done: int) -> None:
         if self.watcher is not None:
-            self.watcher(int(self.source.edges[part.number + 1]), int(self.source.edges[-1]))
+            self.watcher(done, int(self.source.edges[-1]))

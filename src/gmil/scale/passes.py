@@ -154,12 +154,12 @@ class Part(NamedTuple):
     def of(cls, number: int, edges: Integers, offsets: Integers, is_wanted: Booleans) -> Part:
         """Describe a part of a source by the edges of its parts and the offsets of its bags."""
         start, stop = int(edges[number]), int(edges[number + 1])
-        first, last = _bags_between(offsets, start, stop)
+        first, last = bags_between(offsets, start, stop)
         cuts = np.clip(offsets[first : last + 1], start, stop) - start
         return cls(number, first, cuts, is_wanted[first:last])
 
 
-def _bags_between(offsets: Integers, start: int, stop: int) -> tuple[int, int]:
+def bags_between(offsets: Integers, start: int, stop: int) -> tuple[int, int]:
     """Return the first bag with a row in start..stop and the one behind the last."""
     return int(np.searchsorted(offsets, start, side="right")) - 1, int(np.searchsorted(offsets, stop, side="left"))
 
@@ -173,7 +173,7 @@ def wanted_pieces(
         stop = start + len(X)
         if stop > part.cuts[-1]:
             break
-        first, last = _bags_between(part.cuts, start, stop)
+        first, last = bags_between(part.cuts, start, stop)
         edges: Integers = np.clip(part.cuts[first : last + 1], start, stop)
         sizes = edges[1:] - edges[:-1]
         keep = part.wanted[first:last]
@@ -210,6 +210,8 @@ def reduce_part(
 
 def take_from_part(source: Source, part: int, wanted: Integers, rows: int) -> Floats:
     """Return some rows of a part, given in ascending order."""
+    if isinstance(source, MatrixSource):
+        return source.as_array(source.X[source.edges[part] + wanted])
     found, start = [], 0
     for X in source.read(part, rows):
         first, last = np.searchsorted(wanted, [start, start + len(X)])

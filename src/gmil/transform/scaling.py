@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from gmil.engine import resolve
+from gmil.engine.resident import as_array, is_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,12 +99,25 @@ _COLUMN_UNITS = {"standard": _standard, "minmax": _minmax, "global": _global}
 
 def rank_knots(X: Floats, most_knots: int = 2000) -> Floats:
     """Return the values of every feature in order, (n_features, n_knots); of many, ``most_knots`` quantiles."""
+    if is_tensor(X):
+        from gmil.engine.torch.kernels import quantiles_of_columns
+
+        return as_array(quantiles_of_columns(cast("Any", X), most_knots))
     ordered = np.array(X.T, order="C")
     ordered.sort(axis=1)  # along rows, which is much faster than along columns
     n_values = ordered.shape[1]
     if n_values > most_knots:
         ordered = ordered[:, np.linspace(0, n_values - 1, most_knots).round().astype(int)]
     return np.ascontiguousarray(ordered)
+
+
+def tensor_summary(X: Any) -> ColumnSummary:
+    """Return mean, variance and range of every feature of a tensor of PyTorch."""
+    from gmil.engine.torch.kernels import column_moments
+
+    low, high = as_array(X.amin(dim=0)), as_array(X.amax(dim=0))
+    mean, variance = map(as_array, column_moments(X))
+    return ColumnSummary(mean, variance, low, high, low.dtype)
 
 
 # -------------------------------------------------------------------------------- bags that are read in blocks

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from gmil.engine import is_torch, resolve
+from gmil.engine import resolve
+from gmil.engine.resident import device_of, is_tensor
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Fields, Flag, Kind, OrMissing, OrNone, Plain
-from gmil.scale.resident import is_tensor
 from gmil.transform.embedding import FITTED_EMBEDDING, Embedding
-from gmil.transform.scaling import ColumnSummary, column_units, rank_knots
+from gmil.transform.scaling import ColumnSummary, column_units, rank_knots, tensor_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +80,13 @@ class Space(NamedTuple):
         nothing_fitted = all(part is None for space in (self, other) for part in space if not isinstance(part, bool))
         return self is other or (nothing_fitted and self.unit_length == other.unit_length)
 
+    def is_equal(self, other: Space) -> bool:
+        """Tell whether another scaling is the same in every number; of other spaces, whether it is this one."""
+        parts = zip(self[:3], other[:3], strict=True)
+        return self is other or (
+            self.is_a_scaling() and other.is_a_scaling() and all(np.array_equal(one, two) for one, two in parts)
+        )
+
     def is_a_scaling(self) -> bool:
         """Tell whether instances are scaled alone: not ranked, projected, whitened or embedded."""
         return all(part is None for part in self[3:])
@@ -110,7 +117,7 @@ def _scaled(X: Any, space: Space) -> Any:
 
 def _divide_columns(X: Any, divisor: Any, *, in_place: bool) -> Any:
     if is_tensor(X):
-        return X / divisor
+        return X.div_(divisor) if in_place else X / divisor
     if not sp.issparse(X):
         return np.divide(X, divisor, out=X if in_place else None)
     divided = X.copy()
@@ -123,7 +130,7 @@ def _unit_length(X: Any, *, in_place: bool) -> Any:
     if is_tensor(X):
         from gmil.engine.torch.kernels import unit_rows
 
-        return unit_rows(X)
+        return unit_rows(X, in_place=in_place)
     if sp.issparse(X):
         return sp.csr_array(normalize(X))
     lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
@@ -138,9 +145,9 @@ def dense(X: Any) -> Floats:
 
 def resident_tensor(bags: LazyBags, backend: Backend, spaces: Sequence[Space]) -> Any | None:
     """Return the instances where they lie on the device of the backend, and the spaces only scale them; else None."""
-    if not is_torch(backend.name) or not all(space.is_a_scaling() for space in spaces):
+    if not all(space.is_a_scaling() for space in spaces):
         return None
-    return bags.tensor_on(cast("Any", backend).device)
+    return bags.tensor_on(device_of(backend))
 
 
 # -------------------------------------------------------------------------------- fitting
@@ -151,7 +158,7 @@ def fit_scaling(X: Instances | ColumnSummary | None, how: str | None) -> Space:
 
     Parameters
     ----------
-    X : array or sparse array of shape (n_instances, n_features), ColumnSummary or None
+    X : array, sparse array or torch.Tensor of shape (n_instances, n_features), ColumnSummary or None
         None will do for no scaling and for "l2".
     how : str or None
         "standard" (mean 0, deviation 1), "minmax" (range [0, 1]), "l2" (every instance to length 1), a
@@ -166,7 +173,7 @@ def fit_scaling(X: Instances | ColumnSummary | None, how: str | None) -> Space:
     column_part, _, length_part = how.partition("+")
     if column_part == "l2":
         return Space(unit_length=True)
-    known = cast("Instances | ColumnSummary", X)
+    known = tensor_summary(X) if is_tensor(X) else cast("Instances | ColumnSummary", X)
     shift, divisor = column_units(known, column_part)
     if sp.issparse(known):
         if length_part:

@@ -1,27 +1,46 @@
-"""Vectors of bags that are read in blocks, for many fits in one pass."""
+"""Vectors of bags that are read in blocks, for many fits in one pass.
+
+Under one scaling a block is scaled once and measured once against a codebook: the distances serve views of bags and
+scorers of instances alike.
+"""
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gmil.engine import moments, resolve
+from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
+from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
-from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
-from gmil.weighted.witness_fitting import pooled_tables
+from gmil.weighted.views import CentersInSpace, bounded, in_single_precision, nearest_at_length_one
+from gmil.weighted.witness import landmark_step, similarities
+from gmil.weighted.witness_fitting import largest_and_total
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Integers
     from gmil.scale import LazyBags
 
-_UNSCALED = Space()
-_JOINS = {"range": (np.minimum, np.maximum), "moments": (moments.join_moments,), "nearest": (np.minimum,)}
+Owner: TypeAlias = tuple[int, int]
+"""The number of a fit, and of one of its scalings or scorers."""
+
+_UNSCALED, _UNIT_LENGTH = Space(), Space(unit_length=True)
+_JOINS: dict[str, Any] = {
+    "low": np.minimum,
+    "high": np.maximum,
+    "moments": moments.join_moments,
+    "nearest": np.minimum,
+    "nearest at length one": np.minimum,
+    "largest": np.maximum,
+    "total": np.add,
+}
+"""The tables of bags, and what makes one row of the rows of two pieces of a bag."""
 
 
 class Wanted(NamedTuple):
@@ -29,24 +48,116 @@ class Wanted(NamedTuple):
 
     spaces: list[CentersInSpace]
     kinds: list[tuple[int, str]]
-    scorers: Sequence[Any] = ()  # of instances; see `pooled_tables`
+    scorers: Sequence[Any] = ()  # of instances; see `largest_and_total`
 
 
-class _Work(NamedTuple):
-    """What is computed under one scaling: kinds of tables, and centres of all fits that share the scaling."""
+class _Scoring(NamedTuple):
+    """A scorer of instances under the scaling of one fit."""
+
+    key: Owner
+    scorer: Any
+    space: Owner
+    step: int = 1  # every so manieth centre is a landmark
+
+
+@dataclass
+class _Codebook:
+    """Centres under one scaling, of one fit or of several."""
+
+    members: dict[Owner, Floats] = field(default_factory=dict)
+    is_view: bool = False  # whether bags are embedded by their distances to these centres
+    unit_centers: Floats | None = None  # the same at length one, where bags are embedded by distances there too
+    scorings: list[_Scoring] = field(default_factory=list)
+
+    @functools.cached_property
+    def joined(self) -> tuple[Floats, dict[Owner, Any]]:
+        """All centres, those of several fits once, and the columns of every fit among them."""
+        stacked = list(self.members.values())
+        if len(stacked) == 1:
+            return stacked[0], dict.fromkeys(self.members, slice(None))
+        centers, places = np.unique(np.concatenate(stacked), axis=0, return_inverse=True)
+        cuts = np.cumsum([len(own) for own in stacked])[:-1]
+        return centers, dict(zip(self.members, np.split(places.ravel(), cuts), strict=True))
+
+    def tables(self, scaled: Any, offsets: Integers, backend: Backend) -> Iterator[Any]:
+        """Yield the tables that `names` names."""
+        centers, columns_of = self.joined
+        squares = backend.sq_distances(scaled, centers)
+        if self.is_view:
+            yield backend.bag_min(squares, offsets)
+        for scoring in self.scorings:
+            own = squares[:, columns_of[scoring.space]][:, :: scoring.step]
+            yield from largest_and_total(scoring.scorer.scores_of(similarities(own, scoring.scorer.gamma)), offsets)
+        if self.unit_centers is not None:
+            yield nearest_at_length_one(squares, scaled, centers, self.unit_centers, offsets, backend)
+
+    def names(self, place: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the name of every table, and what it is about: this codebook, or a scorer."""
+        if self.is_view:
+            yield "nearest", place
+        yield from _names_of_scores(self.scorings)
+        if self.unit_centers is not None:
+            yield "nearest at length one", place
+
+
+@dataclass
+class _Work:
+    """What is computed under one scaling."""
 
     space: Space
-    kinds: list[str]
-    centers: list[Floats]
-    owners: list[tuple[int, int]]  # of every codebook: the number of the fit and of its scaling
+    kinds: list[str] = field(default_factory=list)  # "range", "moments"
+    codebooks: list[_Codebook] = field(default_factory=list)
+    scorings: list[_Scoring] = field(default_factory=list)  # those by features, not by distances
 
-    def add(self, kind: str, centers: Floats, owner: tuple[int, int]) -> None:
-        """Ask for one kind of table."""
-        if kind not in self.kinds:
-            self.kinds.append(kind)
-        if kind == "nearest" and owner not in self.owners:
-            self.centers.append(centers)
-            self.owners.append(owner)
+    def codebook(self, owner: Owner, centers: Floats) -> int:
+        """Return the number of the codebook that holds the centres of a fit.
+
+        Fits share one where the scaling is not fitted and instances are of length one: there distances round alike
+        whatever other centres are beside them, and folds have most centres in common.
+        """
+        is_shared = self.space.is_same(_UNIT_LENGTH)
+        number = next((i for i, book in enumerate(self.codebooks) if is_shared or owner in book.members), None)
+        if number is None:
+            self.codebooks.append(_Codebook())
+        number = len(self.codebooks) - 1 if number is None else number
+        self.codebooks[number].members[owner] = centers
+        return number
+
+    def tables(self, X: Any, offsets: Integers, backend: Backend) -> Iterator[Any]:
+        """Yield the tables that `names` names."""
+        is_bare = self.space.is_same(_UNSCALED)  # then features may be far from zero: no digit may be lost
+        scaled = X if is_bare else in_single_precision(self.space, X, backend)
+        if "range" in self.kinds:
+            yield backend.bag_min(scaled, offsets)
+            yield backend.bag_max(scaled, offsets)
+        if "moments" in self.kinds:
+            yield moments.moment_table(scaled, offsets, backend)
+        if self.codebooks or self.scorings:
+            scaled = bounded(scaled) if is_bare else scaled
+        for codebook in self.codebooks:
+            yield from codebook.tables(scaled, offsets, backend)
+        for scoring in self.scorings:
+            yield from largest_and_total(scoring.scorer.scores_of(scaled), offsets)
+
+    def names(self, number: int) -> Iterator[tuple[str, Any]]:
+        """Yield the name of every table, and what it is about: this scaling, a codebook, or a scorer."""
+        if "range" in self.kinds:
+            yield from (("low", number), ("high", number))
+        if "moments" in self.kinds:
+            yield "moments", number
+        for place, codebook in enumerate(self.codebooks):
+            yield from codebook.names((number, place))
+        yield from _names_of_scores(self.scorings)
+
+    @property
+    def n_centers(self) -> int:
+        """The size of the largest codebook."""
+        return max((len(codebook.joined[0]) for codebook in self.codebooks), default=0)
+
+
+def _names_of_scores(scorings: Sequence[_Scoring]) -> Iterator[tuple[str, Owner]]:
+    for scoring in scorings:
+        yield from (("largest", scoring.key), ("total", scoring.key))
 
 
 def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> list[dict[tuple[int, str], Floats]]:
@@ -55,41 +166,111 @@ def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> li
     What scorers find is there by their number and "largest" or "total".
     """
     works, source_of = _share_work(wanted)
-    scorers = [(scorer, own.spaces[scorer.space]) for own in wanted for scorer in own.scorers]
-    if not (works or scorers):
+    names = [name for number, work in enumerate(works) for name in work.names(number)]
+    if not names:
         return [{} for _ in wanted]
-    joins: list[Any] = [join for work in works for kind in work.kinds for join in _JOINS[kind]]
-    joins += [np.maximum, np.add] * len(scorers)
-    function = functools.partial(_block_tables, works=works, scorers=scorers, backend=resolve(backend.name, 1))
-    found = iter(bags.reduce(function, joins, n_threads=backend.n_threads))
-    tables = [{kind: [next(found) for _ in _JOINS[kind]] for kind in work.kinds} for work in works]
+    tables = dict(zip(names, _reduce(bags, works, [_JOINS[name] for name, _ in names], backend), strict=True))
     vectors: list[dict[tuple[int, str], Floats]] = [{} for _ in wanted]
-    for (fit, space, kind), number in source_of.items():
-        scaled = wanted[fit].spaces[space]
-        vectors[fit][space, kind] = _vectors(works[number], tables[number], kind, (fit, space), scaled, bags.dtype)
-    for own, fitted in zip(wanted, vectors, strict=True):
-        for number in range(len(own.scorers)):
-            fitted[number, "largest"], fitted[number, "total"] = next(found), next(found)
+    for (fit, space, kind), source in source_of.items():
+        scaling = wanted[fit].spaces[space].space
+        if kind == "nearest":
+            columns = works[source[0]].codebooks[source[1]].joined[1].get((fit, space))
+            vectors[fit][space, kind] = np.sqrt(
+                tables["nearest at length one", source] if columns is None else tables["nearest", source][:, columns]
+            )
+        elif kind == "range":
+            vectors[fit][space, kind] = _range(tables["low", source], tables["high", source], scaling)
+        else:
+            vectors[fit][space, kind] = _moments(tables["moments", source], scaling, bags.dtype)
+    for (name, about), table in tables.items():
+        if name in ("largest", "total"):
+            vectors[about[0]][about[1], name] = table
     return vectors
 
 
-def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, int, str], int]]:
-    """Return what has to be computed, and where every view of every fit finds its tables.
+def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backend) -> list[Any]:
+    """Make the tables of all works in one pass; where instances lie on the device of the backend, they stay there."""
+    function = functools.partial(_block_tables, works=works, backend=resolve(backend.name, 1))
+    X = bags.tensor_on(device_of(backend))
+    if X is None:
+        n_threads, size = blocks_for(backend)
+        return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
+    # A block, scaled, once more in double precision for its moments, its distances, and what follows from them.
+    row_entries = 4 * bags.n_features + 3 * max(work.n_centers for work in works)
+    return reduce_on_device(bags, function, joins, X, row_entries)
+
+
+def _block_tables(block: Any, works: Sequence[_Work], backend: Backend) -> list[Any]:
+    """Return the tables of all works for some bags, one after the other."""
+    with in_own_stream(block.instances, backend):
+        X = resident(block.instances, backend)
+        found = [table for work in works for table in work.tables(X, block.offsets, backend)]
+        return [as_array(table) for table in found]
+
+
+def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, int, str], Any]]:
+    """Return what has to be computed, and which scaling or codebook every view of every fit finds its tables by.
 
     Range and moments under a scaling by columns follow from those of the features as they are, which all fits share.
     """
     works: list[_Work] = []
-    source_of: dict[tuple[int, int, str], int] = {}
+    source_of: dict[tuple[int, int, str], Any] = {}
     for fit, one in enumerate(wanted):
         for space, kind in one.kinds:
             own = one.spaces[space]
-            measured = _UNSCALED if _follows(own.space, kind) else own.space
-            number = next((i for i, work in enumerate(works) if work.space.is_same(measured)), len(works))
-            if number == len(works):
-                works.append(_Work(measured, [], [], []))
-            works[number].add(kind, own.centers, (fit, space))
+            before = _before_length_one(one, space) if kind == "nearest" else None
+            if before is not None:
+                number = _work_under(one.spaces[before].space, works)
+                place = works[number].codebook((fit, before), one.spaces[before].centers)
+                works[number].codebooks[place].unit_centers = own.centers
+                source_of[fit, space, kind] = number, place
+                continue
+            number = _work_under(_UNSCALED if _follows(own.space, kind) else own.space, works)
             source_of[fit, space, kind] = number
+            if kind == "nearest":
+                place = works[number].codebook((fit, space), own.centers)
+                works[number].codebooks[place].is_view = True
+                source_of[fit, space, kind] = number, place
+            elif kind not in works[number].kinds:
+                works[number].kinds.append(kind)
+        for number, scorer in enumerate(one.scorers):
+            _add_scorer(works, (fit, number), scorer, one.spaces[scorer.space])
     return works, source_of
+
+
+def _before_length_one(one: Wanted, number: int) -> int | None:
+    """Return the scaling under which distances are measured anyhow, and from which those under another follow.
+
+    They do where the other brings instances, and the same centres, to length one in addition.
+    """
+    own = one.spaces[number]
+    by_distance = {scorer.space for scorer in one.scorers if scorer.kernel != "linear"}
+    measured = by_distance | {space for space, kind in one.kinds if kind == "nearest"}
+    if not own.space.unit_length or number in by_distance:
+        return None
+    for other in sorted(measured):
+        _, space, centers = one.spaces[other]
+        alike = not space.unit_length and space._replace(unit_length=True).is_equal(own.space)
+        if alike and np.allclose(in_single_precision(_UNIT_LENGTH, centers), own.centers, atol=1e-5):
+            return other
+    return None
+
+
+def _work_under(space: Space, works: list[_Work]) -> int:
+    """Return the number of what is computed under a scaling."""
+    number = next((i for i, work in enumerate(works) if work.space.is_same(space)), len(works))
+    if number == len(works):
+        works.append(_Work(space))
+    return number
+
+
+def _add_scorer(works: list[_Work], key: Owner, scorer: Any, space: CentersInSpace) -> None:
+    work, owner = works[_work_under(space.space, works)], (key[0], scorer.space)
+    if scorer.kernel == "linear":
+        work.scorings.append(_Scoring(key, scorer, owner))
+        return
+    place = work.codebook(owner, space.centers)
+    work.codebooks[place].scorings.append(_Scoring(key, scorer, owner, landmark_step(space)))
 
 
 def _follows(space: Space, kind: str) -> bool:
@@ -99,50 +280,17 @@ def _follows(space: Space, kind: str) -> bool:
     return kind != "nearest" and not space.unit_length
 
 
-def _block_tables(
-    block: Bags, works: Sequence[_Work], scorers: Sequence[tuple[Any, CentersInSpace]], backend: Backend
-) -> list[Any]:
-    """Return the tables of all works and of all scorers for some bags, one after the other."""
-    tables: list[Any] = []
-    for work in works:
-        is_bare = work.space.is_same(_UNSCALED)  # then features may be far from zero: no digit may be lost
-        scaled = block.instances if is_bare else in_single_precision(work.space, block.instances)
-        for kind in work.kinds:
-            tables += _tables(scaled, block.offsets, kind, work.centers, backend)
-    for scorer, space in scorers:
-        tables += pooled_tables(scorer, space, block, backend)
-    return tables
+def _range(low: Floats, high: Floats, space: Space) -> Floats:
+    """Return the vectors of bags in a view, as `gmil.weighted.views.bag_features` makes them."""
+    follows = _follows(space, "range")
+    return np.hstack([in_single_precision(space, table) if follows else table for table in (low, high)])
 
 
-def _tables(scaled: Floats, offsets: Integers, kind: str, centers: list[Floats], backend: Backend) -> list[Any]:
-    if kind == "range":
-        return [backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)]
-    if kind == "nearest":
-        near = scaled.astype(np.float32, copy=False)
-        return [np.hstack([backend.bag_min(backend.sq_distances(near, some), offsets) for some in centers])]
-    return [moments.moment_table(scaled, offsets, backend)]
-
-
-def _vectors(
-    work: _Work,
-    tables: dict[str, list[Any]],
-    kind: str,
-    owner: tuple[int, int],
-    space: CentersInSpace,
-    dtype: np.dtype[Any],
-) -> Floats:
-    """Return the vectors of bags in one view, as `gmil.weighted.views.bag_features` makes them."""
-    if kind == "nearest":
-        place = work.owners.index(owner)
-        start = sum(len(centers) for centers in work.centers[:place])
-        return np.sqrt(tables[kind][0][:, start : start + len(space.centers)])
-    follows = _follows(space.space, kind)
-    if kind == "range":
-        return np.hstack([space.apply(table) if follows else table for table in tables[kind]])
-    sizes, means, squares = np.moveaxis(tables[kind][0], 1, 0)
+def _moments(table: Floats, space: Space, dtype: np.dtype[Any]) -> Floats:
+    """Return the vectors of bags in a view, as `gmil.weighted.views.bag_features` makes them."""
+    sizes, means, squares = np.moveaxis(table, 1, 0)
     deviations = np.sqrt(squares / sizes)
-    if follows:
-        means = space.apply(means)
-        divisor = space.space.divisor
-        deviations = deviations if divisor is None else deviations / divisor
+    if _follows(space, "moments"):
+        means = in_single_precision(space, means)
+        deviations = deviations if space.divisor is None else deviations / space.divisor
     return np.hstack([means, bounded(deviations)]).astype(dtype)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmil.engine import kmeans
+from gmil.engine.resident import as_array
 from gmil.greedy import codebook
 from gmil.weighted.views import CentersInSpace, fit_spaces
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Booleans, Floats, Instances
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
 CENTERS = ("random", "k-means", "ranked")
 _MOST_CLUSTERED = 10_000
@@ -29,22 +30,25 @@ def choose_centers(
     *,
     backend: Backend,
     generator: np.random.Generator,
+    order: Integers | None = None,
 ) -> list[CentersInSpace]:
     """Fit every scaling and choose its centres.
 
-    Random centres are the same instances in all scalings; clusters are learnt in each.
+    Random centres are the same instances in all scalings; clusters are learnt in each. Where instances have a random
+    ``order`` already, (n_instances,), those that come first are taken.
     """
     if isinstance(n_centers, str):
         n_centers = int(np.clip(bags.n_instances // 100, *_AUTOMATIC))
     n_centers = min(n_centers, bags.n_instances)
-    rows = np.sort(generator.choice(bags.n_instances, n_centers, replace=False))
+    drawn = generator.choice(bags.n_instances, n_centers, replace=False) if order is None else order[:n_centers]
+    rows = np.sort(drawn)
     spaces = fit_spaces(bags.instances, scales, rows, backend)
     if how == "random":
         return spaces
     sample = np.sort(generator.choice(bags.n_instances, min(bags.n_instances, _MOST_CLUSTERED), replace=False))
     clustered = []
     for space in spaces:
-        instances = space.apply(bags.instances, backend)
+        instances = as_array(space.apply(bags.instances, backend))
         n_clusters = min(len(sample), n_centers if how == "k-means" else 5 * n_centers)
         found = kmeans(instances[sample], n_clusters, backend=backend, generator=generator, max_iter=20)
         centers = found.centers

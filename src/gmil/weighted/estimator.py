@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
 from gmil.compat import Interval, checks_parameters
-from gmil.engine import resolve
+from gmil.engine import is_torch, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
@@ -23,10 +23,18 @@ from gmil.sampling import make_generator
 from gmil.scale import LazyBags
 from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
 from gmil.weighted.centers import CENTERS, choose_centers
-from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views
+from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views, sample_of_bags
 from gmil.weighted.instances import KINDS_OF_SCORES, instance_scores
 from gmil.weighted.model import KERNELS
-from gmil.weighted.streaming import Plan, decide_folds, decide_lazily, fit_lazily
+from gmil.weighted.streaming import (
+    MOST_BAGS,
+    Plan,
+    as_lazy,
+    decide_folds,
+    decide_lazily,
+    fit_lazily,
+    most_instances,
+)
 from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
 
 if TYPE_CHECKING:
@@ -73,10 +81,11 @@ class WeightedGMIL(BagClassifier):
     sample_size : int or "auto", default="auto"
         With more dense instances than this, scalings, centres and the choice of views are made on a sample: at most
         ``max_bags`` bags, thinned alike. The views with most of the weight are then fitted to whole bags, read once.
-        "auto": no limit for bags in memory, 20 000 for `gmil.LazyBags`.
+        "auto": 20 000 for `gmil.LazyBags`, and for bags in memory with more than 200 000 instances.
     max_bags : int, default=1500
         With more bags than this, views and their weights are chosen on a stratified sample of so many, and fitted
-        on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags.
+        on all bags with ``n_points`` of them as points of comparison, at a cost linear in the bags; of more than 30 000
+        bags, on a stratified sample of these.
     n_points : int, default=500
         See ``max_bags``.
     class_weight : dict, "balanced" or None, default=None
@@ -152,7 +161,13 @@ class WeightedGMIL(BagClassifier):
     # ---------------------------------------------------------------- fit
 
     def _folds_together(self, work: FoldWork) -> Worker | None:
-        return partial(decide_folds, self) if isinstance(work.bags, LazyBags) else None
+        bags = work.bags
+        if isinstance(bags, LazyBags):
+            return partial(decide_folds, self)
+        sizes = [setting.get("sample_size", self.sample_size) for setting in work.settings]
+        is_sampled = any(bags.n_instances > most_instances(size, bags, in_memory=True) for size in sizes)
+        together = (is_sampled or is_torch(self.backend)) and not sp.issparse(bags.instances)
+        return partial(decide_folds, self) if together else None
 
     @checks_parameters
     def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
@@ -167,11 +182,13 @@ class WeightedGMIL(BagClassifier):
             Bags of one group (a patient, a site) are left out together wherever something is chosen.
         """
         if isinstance(X, LazyBags):
-            return self._fit_lazily(check_lazy_bags(X, estimator=self, reset=True), y, groups)
+            lazy = check_lazy_bags(X, estimator=self, reset=True)
+            return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy, in_memory=False))
         bags = check_bags(X, estimator=self, reset=True)
         sparse = bool(sp.issparse(bags.instances))
-        if not (isinstance(self.sample_size, str) or sparse) and bags.n_instances > self.sample_size:
-            return self._fit_lazily(LazyBags.like(bags, bags.instances), y, groups)
+        most = most_instances(self.sample_size, bags, in_memory=True)
+        if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
+            return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
         learning = self._learning(bags, y, groups)
         generator = make_generator(self.random_state)
         spaces = choose_centers(
@@ -188,11 +205,12 @@ class WeightedGMIL(BagClassifier):
             found = found.with_witnesses(bags, learning, generator)
         return self._keep(found, sparse=sparse)
 
-    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any) -> Self:
-        learning = self._learning(bags, y, groups)
-        plan = Plan(self, np.ones(len(bags), dtype=bool), learning, make_generator(self.random_state))
-        (found,) = fit_lazily([plan], bags)
-        return self._keep(found.fitting, sparse=False)
+    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:
+        learning, generator = self._learning(bags, y, groups), make_generator(self.random_state)
+        rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
+        some = bags if rows is None else bags[rows]
+        found = fit_lazily(Plan(self, np.ones(len(some), dtype=bool), learning.some(rows), generator, most), some)
+        return self._keep(found if rows is None else found.among(rows, len(bags)), sparse=False)
 
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
@@ -251,7 +269,10 @@ class WeightedGMIL(BagClassifier):
             decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
         else:
             bags = self._check_new(X)
-            decisions = self._fitted().decide(bags, backend)
+            if is_torch(backend.name) and not sp.issparse(bags.instances):
+                decisions = decide_lazily(self._fitted(), as_lazy(bags, backend), backend)
+            else:
+                decisions = self._fitted().decide(bags, backend)
         return decisions[:, 0] if self._is_binary() else decisions
 
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:

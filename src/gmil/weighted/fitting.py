@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.engine import one_blas_thread, resolve
+from gmil.engine import is_torch, one_blas_thread, resolve
+from gmil.engine.resident import as_array
 from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
 from gmil.transform.space import Space
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
@@ -150,9 +151,16 @@ class Fitting(NamedTuple):
         witnesses, left_out[rows] = weigh_witnesses(drafts, pooled, own, left_out[rows], known)
         return self._replace(witnesses=witnesses, left_out=left_out)
 
+    def among(self, rows: Integers, n_bags: int) -> Fitting:
+        """Return the same for training bags that are these of many."""
+        left_out = np.full((n_bags, self.left_out.shape[1]), np.nan)
+        left_out[rows] = self.left_out
+        return self._replace(left_out=left_out)
+
     def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return spaces and views as dicts of arrays, which can be saved."""
-        return [_plain_space(space) for space in self.spaces], [view._asdict() for view in self.views]
+        views = [{**view._asdict(), "points": as_array(view.points)} for view in self.views]
+        return [_plain_space(space) for space in self.spaces], views
 
 
 def _plain_space(space: CentersInSpace) -> dict[str, Any]:
@@ -181,6 +189,10 @@ class Learning(NamedTuple):
             return self
         groups = None if self.groups is None else self.groups[rows]
         return self._replace(positive=self.positive[rows], weights=self.weights[rows], groups=groups)
+
+    def fits_on_device(self) -> bool:
+        """Tell whether views are fitted where PyTorch runs: not where groups are left out, or votes are linear."""
+        return is_torch(self.backend.name) and self.groups is None and self.kernels == KERNELS
 
 
 def fit_views(
@@ -215,7 +227,7 @@ def fit_views(
         spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
     )
     left_out = weighed.left_out_of(len(bags), rows)
-    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distance(nearest))
+    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distance(as_array(nearest)))
 
 
 class Weighed(NamedTuple):
@@ -247,9 +259,18 @@ class Weighed(NamedTuple):
 def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
     targets = np.where(learning.positive, 1.0, -1.0)
+    if learning.fits_on_device():
+        views = list(views)
+        if not any(sp.issparse(features) for _, _, features, _ in views):
+            from gmil.weighted.on_device.ridge import fit_candidates
+
+            candidates = fit_candidates(views, targets, learning.weights, learning.backend)
+            return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
 
     def fit(view: tuple[int, str, Floats, str]) -> Candidate:
-        return fit_candidate(*view, targets, learning.weights, learning.groups, one_thread)
+        space, kind, features, kernel = view
+        known = targets, learning.weights, learning.groups
+        return fit_candidate(space, kind, as_array(features), kernel, *known, one_thread)
 
     # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
     one_thread = resolve(learning.backend.name, 1)
@@ -280,7 +301,7 @@ def finish_views(
         refit = partial(
             refit_on_points, targets=targets, weights=weights, rows=points, backend=learning.backend, ratio=ratio
         )
-        fitted = [refit(weighed.candidates[i], features_of(weighed.candidates[i].view)) for i in chosen]
+        fitted = [refit(weighed.candidates[i], as_array(features_of(weighed.candidates[i].view))) for i in chosen]
     factors = [weighed.shares[i] * weighed.slopes for i in chosen]
     views = [view._replace(coefficients=view.coefficients * by) for (view, _), by in zip(fitted, factors, strict=True)]
     intercepts = weighed.shifts + sum(

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
-from gmil.transform.scaling import safe_units
+from gmil.engine.resident import as_array, beside, in_double, is_tensor, namespace
+from gmil.transform.scaling import safe_units, tensor_summary
 from gmil.weighted.ridge import center_kernel, fit_ridge
 from gmil.weighted.views import bounded
 
@@ -40,14 +41,15 @@ class View(NamedTuple):
         """Return vectors of bags in the units of this view; sparse ones are left as they are."""
         if self.shift is None or self.divisor is None:
             return features
-        return bounded((features - self.shift) / self.divisor)
+        return bounded((features - beside(self.shift, features, wide=True)) / beside(self.divisor, features, wide=True))
 
     def votes(self, features: Floats, backend: Backend) -> Floats:
         """Return the decisions of the view about bags, (n_bags, n_problems)."""
         columns = self.standardised(features)
         if self.points is None:
-            return np.asarray(columns, dtype=np.float64) @ self.coefficients
-        return similarity(columns, self.points, self.kernel, self.width, backend) @ self.coefficients
+            return np.asarray(as_array(columns), dtype=np.float64) @ self.coefficients
+        similarities = similarity(columns, self.points, self.kernel, self.width, backend)
+        return as_array(similarities @ beside(self.coefficients, columns, wide=True))
 
     def gradients(self, features: Floats, backend: Backend) -> Floats:
         """Return how fast the decisions about bags change with their vectors, (n_bags, n_columns, n_problems)."""
@@ -81,7 +83,7 @@ def _dense(rows: Any) -> Floats:
 
 def similarity(one: Floats, other: Floats, kernel: str, width: float, backend: Backend) -> Floats:
     """Return ``exp(-distance / width)`` in double precision; see `dissimilarity` for the distance."""
-    return np.exp(dissimilarity(one, other, kernel, backend).astype(np.float64) / -width)
+    return namespace(one).exp(in_double(dissimilarity(one, other, kernel, backend)) / -width)
 
 
 def dissimilarity(one: Floats, other: Floats, kernel: str, backend: Backend) -> Floats:
@@ -135,7 +137,7 @@ def fit_candidate(
     groups : array of shape (n_bags,), optional
     backend : Backend
     """
-    view = View(space, kind, *_column_units(features), kernel, None, 1.0, np.empty((0, 0)))
+    view = View(space, kind, *column_units(features), kernel, None, 1.0, np.empty((0, 0)))
     columns = view.standardised(features)
     if kernel == "linear":
         values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
@@ -165,9 +167,13 @@ def fit_candidate(
     )
 
 
-def _column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
+def column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
+    """Return shift and divisor of the columns of a view; None for sparse vectors, which stay as they are."""
     if sp.issparse(features):
         return None, None
+    if is_tensor(features):
+        summary = tensor_summary(features)
+        return safe_units(summary.mean, np.sqrt(summary.variance), summary.low, summary.high)
     mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
     return safe_units(mean, deviation, features.min(axis=0), features.max(axis=0))
 

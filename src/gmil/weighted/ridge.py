@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 PENALTIES = np.logspace(-4, 3, 22) / 10
 """Penalties to choose from, per training bag, for kernels whose trace is the number of bags."""
 
+LEAST_LEFT = 1e-6
+"""The least that a bag leaves to the others: one that decides about itself alone has no prediction."""
+
 _SHRINKAGE = 0.1
 """How strongly stacking draws the weights of views to equal ones, per training bag."""
 
@@ -93,7 +96,7 @@ def _left_out_residuals(
     """
     if groups is None:
         leverage = (vectors**2) @ shrink + shares[:, None]
-        return residuals / np.maximum(1 - leverage, 1e-6)[:, :, None]
+        return residuals / np.maximum(1 - leverage, LEAST_LEFT)[:, :, None]
     left_out = np.empty_like(residuals)
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)

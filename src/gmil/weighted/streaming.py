@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 
 from gmil.bags import Bags
-from gmil.bags.parts import moved_rows
 from gmil.engine import resolve
+from gmil.engine.resident import device_of, is_tensor, resident, take_rows
 from gmil.sampling import make_generator
+from gmil.scale import LazyBags
+from gmil.scale.resident import TensorBags
 from gmil.weighted.block_vectors import Wanted, vectors_of
 from gmil.weighted.centers import choose_centers
 from gmil.weighted.fitting import (
@@ -30,6 +32,7 @@ from gmil.weighted.fitting import (
     sample_of_bags,
     weigh_views,
 )
+from gmil.weighted.samples import draw_samples
 from gmil.weighted.views import SCALES
 from gmil.weighted.witness_fitting import draft_witnesses, pooled_of, weigh_witnesses
 
@@ -39,15 +42,31 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.fold_work import Fold, FoldWork, Receiver
-    from gmil.scale import LazyBags
     from gmil.weighted.model import View
+    from gmil.weighted.samples import Sample
     from gmil.weighted.views import CentersInSpace
     from gmil.weighted.witness_fitting import Drafts
 
 SAMPLE_SIZE = 20_000
 """Instances on which choices are made, unless ``sample_size`` is given."""
+MOST_IN_MEMORY = 200_000
+"""Instances in memory on which choices are made, unless there are more or ``sample_size`` is given."""
+MOST_BAGS = 30_000
+"""Bags that a fit learns from: a few hundred points of comparison hold no more than these tell."""
 _SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
+
+
+def most_instances(sample_size: int | str, bags: Bags | LazyBags, *, in_memory: bool) -> float:
+    """Return how many instances a fit chooses on as they are; with more, it chooses on a sample of as many."""
+    if not isinstance(sample_size, str):
+        return int(sample_size)
+    return np.inf if in_memory and bags.n_instances <= MOST_IN_MEMORY else SAMPLE_SIZE
+
+
+def as_lazy(bags: Bags, backend: Backend) -> LazyBags:
+    """Return bags in memory as bags that are read in blocks, on the device of a backend that has one."""
+    return LazyBags.like(bags, resident(bags.instances, backend))
 
 
 class Plan(NamedTuple):
@@ -57,6 +76,8 @@ class Plan(NamedTuple):
     training: Booleans  # (n_bags,)
     learning: Learning  # of the training bags
     generator: np.random.Generator
+    most: float  # choices are made on a sample where there are more instances
+    pool: int = 0  # plans of one pool draw their samples together
 
 
 class Choice(NamedTuple):
@@ -75,6 +96,11 @@ class Choice(NamedTuple):
             return self.fitting.witnesses.scorers if self.fitting.witnesses else ()
         return self.drafts.scorers if self.drafts else ()
 
+    @property
+    def wanted(self) -> Wanted:
+        """What a pass over whole bags has to find."""
+        return Wanted(self.spaces, [(view.space, view.kind) for view in self.views], self.scorers)
+
 
 class Outcome(NamedTuple):
     """A fitted model, and its decisions about all bags, training and test."""
@@ -83,14 +109,21 @@ class Outcome(NamedTuple):
     decisions: Floats  # (n_bags, n_problems)
 
 
-def fit_lazily(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
-    """Fit all plans; bags are read twice, however many there are."""
+def fit_lazily(plan: Plan, bags: LazyBags) -> Fitting:
+    """Fit one model; bags are read twice, or once where there are few enough instances."""
+    backend = plan.learning.backend
+    (choice,) = _choose([plan], bags, backend)
+    if choice.is_final:
+        return choice.fitting
+    (vectors,) = vectors_of(bags, [choice.wanted], backend)
+    return _fit_on_whole_bags(plan, choice, vectors, bags.sizes)
+
+
+def fit_and_decide(plans: Sequence[Plan], bags: LazyBags) -> list[Outcome]:
+    """Fit all plans, and decide about all bags; bags are read twice, however many plans there are."""
     backend = plans[0].learning.backend
     choices = _choose(plans, bags, backend)
-    wanted = [
-        Wanted(choice.spaces, [(view.space, view.kind) for view in choice.views], choice.scorers) for choice in choices
-    ]
-    vectors = vectors_of(bags, wanted, backend)
+    vectors = vectors_of(bags, [choice.wanted for choice in choices], backend)
     return [
         _finish(plan, choice, own, bags.sizes, backend)
         for plan, choice, own in zip(plans, choices, vectors, strict=True)
@@ -108,7 +141,8 @@ def decide_lazily(fitted: FittedViews, bags: LazyBags, backend: Backend) -> Floa
 
 def _decisions(fitted: FittedViews, vectors: Mapping[tuple[int, str], Floats], n_bags: int, backend: Backend) -> Floats:
     """Return log-odds from the vectors of bags in every view, and from what scorers of instances found."""
-    decisions = fitted.decide_by(lambda view: vectors[view.space, view.kind], n_bags, backend)
+    there = {key: resident(vectors[key], backend) for key in {(view.space, view.kind) for view in fitted.views}}
+    decisions = fitted.decide_by(lambda view: there[view.space, view.kind], n_bags, backend)
     model = fitted.witnesses
     if model is None:
         return decisions
@@ -128,14 +162,15 @@ def _last_fold(table: Floats) -> Floats:
 
 def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Choice]:
     """Read the samples of all plans in one go, and choose on each."""
-    samples = [_thinned(plan, bags) for plan in plans]
-    wanted = np.unique(np.concatenate([rows for _, rows, _ in samples]))
-    instances = bags.take(wanted)
+    samples = draw_samples(plans, bags)
+    wanted = np.unique(np.concatenate([sample.rows for sample in samples]))
+    instances = _read(bags, wanted, backend)
 
     def choose(number: int) -> Choice:
-        chosen, rows, offsets = samples[number]
-        sample = Bags(instances[np.searchsorted(wanted, rows)], offsets)
-        return _choose_on(plans[number], chosen, sample, one_thread)
+        own = samples[number]
+        rows = instances if len(own.rows) == len(wanted) else take_rows(instances, np.searchsorted(wanted, own.rows))
+        sample: Any = TensorBags(rows, own.offsets) if is_tensor(rows) else Bags(rows, own.offsets)
+        return _choose_on(plans[number], own, sample, one_thread)
 
     # Choosing on one sample is too little work for all threads.
     one_thread = backend if len(plans) == 1 else resolve(backend.name, 1)
@@ -143,34 +178,14 @@ def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Cho
         return list(pool.map(choose, range(len(plans))))
 
 
-def _thinned(plan: Plan, bags: LazyBags) -> tuple[Integers | None, Integers, Integers]:
-    """Return the sample of a plan: which training bags, which rows of all bags, and their offsets.
-
-    None where the sample is all training bags as they are.
-    """
-    own = bags[plan.training]
-    most = sample_size_of(plan.model)
-    inside = np.flatnonzero(plan.training)
-    if own.n_instances <= most:
-        return None, moved_rows(np.arange(own.n_instances), own.offsets, bags.offsets[inside]), own.offsets
-    chosen = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
-    chosen = np.arange(len(own)) if chosen is None else chosen
-    sizes = own.sizes[chosen]
-    kept = np.clip((sizes * (most / sizes.sum())).astype(np.int64), 1, sizes)
-    rows = [
-        start + np.sort(plan.generator.choice(size, n, replace=False, shuffle=False))
-        for start, size, n in zip(bags.offsets[inside[chosen]], sizes, kept, strict=True)
-    ]
-    return chosen, np.concatenate(rows), np.concatenate([[0], np.cumsum(kept)])
+def _read(bags: LazyBags, rows: Integers, backend: Backend) -> Any:
+    """Read instances to where the backend works; from its own device nothing is read."""
+    X = bags.tensor_on(device_of(backend))
+    return resident(bags.take(rows), backend) if X is None else take_rows(X, bags.rows_of_source(rows))
 
 
-def sample_size_of(model: Any) -> int:
-    """Return how many instances choices are made on."""
-    return SAMPLE_SIZE if isinstance(model.sample_size, str) else int(model.sample_size)
-
-
-def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backend) -> Choice:
-    model, is_final = plan.model, chosen is None
+def _choose_on(plan: Plan, drawn: Sample, sample: Bags, backend: Backend) -> Choice:
+    model, chosen, is_final = plan.model, drawn.chosen, drawn.chosen is None
     learning = plan.learning.some(chosen)._replace(backend=backend)
     # In memory ranks are worth their time; whole bags on disk would have to be ranked number by number.
     automatic = SCALES if is_final else tuple(scale for scale in SCALES if scale != "rank")
@@ -182,6 +197,7 @@ def _choose_on(plan: Plan, chosen: Integers | None, sample: Bags, backend: Backe
         learning.positive,
         backend=backend,
         generator=plan.generator,
+        order=drawn.order,
     )
     found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
     if not is_final:
@@ -267,8 +283,14 @@ def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
 
     Bags of one of the groups are left out together wherever something is chosen.
     """
-    plans = [_plan(estimator, setting, fold, work) for setting in work.settings for fold in work.folds]
-    outcomes = fit_lazily(plans, cast("LazyBags", work.bags))
+    bags = work.bags if isinstance(work.bags, LazyBags) else as_lazy(work.bags, resolve(estimator.backend))
+    pools = _repeats(work.folds)
+    plans = [
+        _plan(estimator, setting, fold, work, bags)._replace(pool=pool)
+        for setting in work.settings
+        for fold, pool in zip(work.folds, pools, strict=True)
+    ]
+    outcomes = fit_and_decide(plans, bags)
     n_folds = len(work.folds)
     for number in range(len(work.settings)):
         own = outcomes[number * n_folds : (number + 1) * n_folds]
@@ -276,12 +298,32 @@ def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
     work.report(len(plans))
 
 
-def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork) -> Plan:
+def _plan(estimator: Any, setting: Mapping[str, Any], fold: Fold, work: FoldWork, bags: LazyBags) -> Plan:
+    """Return the fit of one fold; ``bags`` are those of the work, or the same where those are in memory."""
     model = clone(estimator).set_params(**setting)
     model.set_params(n_jobs=model.n_jobs if work.n_jobs is None else work.n_jobs)
     model._validate_params()
     groups = None if work.groups is None else work.groups[fold.training]
     if groups is not None and len(np.unique(groups)) < 2:
         groups = None  # a single group has nothing to be kept apart from
-    learning = model._learning(work.bags[fold.training], work.y[fold.training], groups)
-    return Plan(model, fold.training, learning, make_generator(fold.seed))
+    own = bags[fold.training]
+    learning = model._learning(own, work.y[fold.training], groups)
+    most = most_instances(model.sample_size, own, in_memory=bags is not work.bags)
+    generator, training = make_generator(fold.seed), fold.training
+    rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
+    if rows is not None:
+        training = np.zeros_like(training)
+        training[np.flatnonzero(fold.training)[rows]] = True
+    return Plan(model, training, learning.some(rows), generator, most)
+
+
+def _repeats(folds: Sequence[Fold]) -> list[int]:
+    """Return the number of the repeat of every fold: the next one begins with a bag that was tested before."""
+    numbers: list[int] = []
+    number, tested = 0, np.zeros_like(folds[0].training)
+    for fold in folds:
+        if (tested & ~fold.training).any():
+            number, tested = number + 1, np.zeros_like(tested)
+        tested = tested | ~fold.training
+        numbers.append(number)
+    return numbers

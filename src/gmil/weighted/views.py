@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from gmil.engine.reference import row_sq_norms
+from gmil.engine.resident import as_array, beside, is_tensor, namespace, take_rows
 from gmil.transform.space import Space, fit_scaling
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
+_UNIT_LENGTH = Space(unit_length=True)
+_ODD = 64
+"""An instance so many times longer or shorter than a centre is not measured by what follows from lengths."""
 
 
 class CentersInSpace(NamedTuple):
@@ -34,13 +39,21 @@ class CentersInSpace(NamedTuple):
 
 
 def in_single_precision(space: Space, X: Instances, backend: Backend | None = None) -> Instances:
-    """Take instances into a space; dense ones come in single precision, which is enough for what follows."""
+    """Take instances into a space; dense ones come in single precision, which is enough for what follows.
+
+    A tensor stays on its device.
+    """
+    if is_tensor(X):
+        taken = space.on_device_of(X).apply(X, backend)
+        return bounded(taken) if taken is X else taken.clamp_(-_LARGEST, _LARGEST).float()
     taken = space.apply(X, backend)
     return taken if sp.issparse(taken) else bounded(taken)
 
 
 def bounded(X: Floats) -> Floats:
     """Return numbers in single precision, none so large that its square overflows."""
+    if is_tensor(X):
+        return cast("Any", X).clamp(-_LARGEST, _LARGEST).float()
     if X.size and max(X.max(), -X.min()) > _LARGEST:
         X = np.clip(X, -_LARGEST, _LARGEST)
     return X.astype(np.float32, copy=False)
@@ -53,7 +66,7 @@ def fit_spaces(
     spaces = []
     for name in scales:
         space = fit_scaling(X, name)
-        centers: Any = in_single_precision(space, X[center_rows], backend)
+        centers: Any = as_array(in_single_precision(space, take_rows(X, center_rows), backend))
         spaces.append(CentersInSpace(name, space, centers.toarray() if sp.issparse(centers) else centers))
     return spaces
 
@@ -72,22 +85,57 @@ def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[s
 
 
 def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:
-    """Return one vector per bag.
+    """Return one vector per bag; of a tensor, tensors.
 
     "range": minimum and maximum of every feature; "moments": mean and deviation; "mean": the mean;
     "nearest": the distance between the bag and every centre; "vlad": see `unit_roots`.
     """
     if kind == "range":
-        return np.hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
+        return namespace(scaled).hstack([backend.bag_min(scaled, offsets), backend.bag_max(scaled, offsets)])
     if kind == "nearest":
         squares = backend.sq_distances(scaled, centers)
-        return np.sqrt(backend.bag_min(squares, offsets))
+        return namespace(scaled).sqrt(backend.bag_min(squares, offsets))
     means = bag_means(scaled, offsets, backend)
     if kind == "mean":
         return means
     if kind == "vlad":
         return unit_roots(means)
-    return np.hstack([means, backend.bag_deviation(scaled, offsets)])
+    return namespace(scaled).hstack([means, backend.bag_deviation(scaled, offsets)])
+
+
+def nearest_at_length_one(
+    squares: Floats, scaled: Floats, centers: Floats, unit_centers: Floats, offsets: Integers, backend: Backend
+) -> Floats:
+    """Return squared distances of bags to centres once instances and centres are at length one, (n_bags, n_centers).
+
+    They follow from those before: the product of x and c is ``(|x|^2 + |c|^2 - |x - c|^2) / 2``. Instances that are far
+    longer or shorter than a centre, of which rounding would be left, are measured again.
+
+    Parameters
+    ----------
+    squares : array of shape (n_instances, n_centers)
+        Squared distances before; overwritten.
+    scaled : array of shape (n_instances, n_features)
+    centers, unit_centers : arrays of shape (n_centers, n_features)
+    offsets : array of shape (n_bags + 1,)
+    backend : Backend
+    """
+    own, lengths = row_lengths(centers), row_lengths(scaled)
+    if not own.min() > 0:
+        return backend.bag_min(backend.sq_distances(in_single_precision(_UNIT_LENGTH, scaled), unit_centers), offsets)
+    is_odd = (lengths > _ODD * own.min()) | (lengths * _ODD < own.max())
+    squares -= lengths[:, None] ** 2
+    squares -= beside(own**2, squares)
+    squares /= namespace(squares).where(is_odd, 1, lengths)[:, None]  # now -2 x.c / |x|
+    if is_odd.any():
+        again = backend.sq_distances(in_single_precision(_UNIT_LENGTH, scaled[is_odd]), unit_centers)
+        squares[is_odd] = (again - 2) * beside(own, squares)
+    return (backend.bag_min(squares, offsets) / beside(own, squares) + 2).clip(0)
+
+
+def row_lengths(X: Any) -> Any:
+    """Return the Euclidean norm of every row."""
+    return namespace(X).linalg.vector_norm(X, dim=1) if is_tensor(X) else np.sqrt(row_sq_norms(X))
 
 
 def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:

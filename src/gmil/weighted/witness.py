@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import log_expit
 
+from gmil.engine.resident import beside, in_double, is_tensor, namespace
 from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrMissing, Record
 from gmil.weighted.noisy_or import bag_log_probabilities
 
@@ -72,8 +73,11 @@ class Scorer(NamedTuple):
 
     def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
         """Return log-odds of instances in the space, (n_instances, n_problems)."""
-        columns = columns_of(scaled, self.kernel, self.gamma, landmarks, backend)
-        return np.asarray(columns @ self.coefficients, dtype=np.float64) + self.intercepts
+        return self.scores_of(columns_of(scaled, self.kernel, self.gamma, landmarks, backend))
+
+    def scores_of(self, columns: Any) -> Floats:
+        """Return the same from the columns of instances, see `columns_of`."""
+        return affine(columns, self.coefficients, self.intercepts)
 
 
 def blocks_of(bags: Bags) -> Iterator[Bags]:
@@ -88,9 +92,22 @@ def blocks_of(bags: Bags) -> Iterator[Bags]:
 
 def columns_of(scaled: Instances, kernel: str, gamma: float, landmarks: Floats, backend: Backend) -> Any:
     """Return what a scorer multiplies with its coefficients."""
-    if kernel == "linear":
-        return scaled
-    return np.exp(-gamma * backend.sq_distances(scaled, landmarks))
+    return scaled if kernel == "linear" else similarities(backend.sq_distances(scaled, landmarks), gamma)
+
+
+def similarities(squares: Floats, gamma: float) -> Floats:
+    """Return similarities of instances to landmarks from squared distances: a Gaussian kernel."""
+    return namespace(squares).exp(-gamma * squares)
+
+
+def affine(columns: Any, coefficients: Floats, intercepts: Floats) -> Any:
+    """Return the product with coefficients, (n_columns, ...), plus intercepts, (...), in double precision.
+
+    Of a tensor it is a tensor, and the product is in its precision.
+    """
+    flat = columns @ beside(coefficients.reshape(len(coefficients), -1), columns)
+    found = in_double(flat) if is_tensor(flat) else np.asarray(flat, dtype=np.float64)
+    return found.reshape(-1, *intercepts.shape) + beside(intercepts, columns, wide=True)
 
 
 def _rise(odds: Floats, decisions: Floats, offsets: Integers) -> Floats:
@@ -111,8 +128,12 @@ def _rise(odds: Floats, decisions: Floats, offsets: Integers) -> Floats:
 
 def landmarks_of(space: CentersInSpace) -> Floats:
     """Return the centres that instances are compared with; a bound keeps the cost apart from the size of a codebook."""
-    step = -(-len(space.centers) // _MOST_LANDMARKS)
-    return space.centers[::step]
+    return space.centers[:: landmark_step(space)]
+
+
+def landmark_step(space: CentersInSpace) -> int:
+    """Return n where every nth centre is a landmark."""
+    return -(-len(space.centers) // _MOST_LANDMARKS)
 
 
 class WitnessModel(NamedTuple):

@@ -11,13 +11,14 @@ from scipy.special import expit, log_expit
 
 from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
+from gmil.engine.resident import as_array, beside, is_tensor, namespace, take_rows
 from gmil.model_selection.folds import inner_folds
 from gmil.model_selection.metrics import auc
 from gmil.weighted.noisy_or import fit_noisy_or
-from gmil.weighted.witness import Scorer, WitnessModel, blocks_of, columns_of, landmarks_of
+from gmil.weighted.witness import Scorer, WitnessModel, affine, blocks_of, columns_of, landmarks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
@@ -44,13 +45,11 @@ class Draft(NamedTuple):
 
     def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
         """Return log-odds by every fold, (n_instances, n_folds + 1, n_problems)."""
-        columns = columns_of(scaled, self.kernel, self.gamma, landmarks, backend)
-        return self.scores_of(columns)
+        return self.scores_of(columns_of(scaled, self.kernel, self.gamma, landmarks, backend))
 
     def scores_of(self, columns: Any) -> Floats:
         """Return the same from the columns of instances."""
-        flat = columns @ self.coefficients.reshape(len(self.coefficients), -1)
-        return np.asarray(flat, dtype=np.float64).reshape(-1, *self.intercepts.shape) + self.intercepts
+        return affine(columns, self.coefficients, self.intercepts)
 
 
 class Drafts(NamedTuple):
@@ -58,7 +57,7 @@ class Drafts(NamedTuple):
 
     scorers: list[Draft]
     fold_of: Integers  # (n_bags,)
-    tables: list[tuple[Floats, Floats]] | None  # what `pooled_tables` returns, where no bag was thinned
+    tables: list[tuple[Floats, Floats]] | None  # what `largest_and_total` returns, where no bag was thinned
 
     @property
     def n_folds(self) -> int:
@@ -87,7 +86,7 @@ def draft_witnesses(
     if not tests:
         return None
     rows, offsets = _thinned(bags.offsets, generator)
-    instances = bags.instances if rows is None else bags.instances[rows]
+    instances = bags.instances if rows is None else take_rows(bags.instances, rows)
     inside = [*(~test for test in tests), np.ones(len(bags), dtype=bool)]
     scaled: dict[int, Any] = {}
     drafts, tables = [], []
@@ -98,7 +97,7 @@ def draft_witnesses(
             draft, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, learning)
             drafts.append(draft)
             if rows is None:
-                tables.append(_largest_and_total(draft.scores_of(columns), offsets))
+                tables.append(largest_and_total(draft.scores_of(columns), offsets))
     fold_of = np.full(len(bags), len(tests))
     for number, test in enumerate(tests):
         fold_of[test] = number
@@ -110,20 +109,29 @@ def pool_in_memory(drafts: Drafts, spaces: list[CentersInSpace], bags: Bags, bac
     tables: Any = drafts.tables
     if tables is None:
         parts = [
-            [pooled_tables(scorer, spaces[scorer.space], block, backend) for scorer in drafts.scorers]
-            for block in blocks_of(bags)
+            [_pooled_tables(scorer, spaces[scorer.space], block, backend) for scorer in drafts.scorers]
+            for block in ([bags] if is_tensor(bags.instances) else blocks_of(bags))
         ]
-        tables = [[np.concatenate(pieces) for pieces in zip(*own, strict=True)] for own in zip(*parts, strict=True)]
-    return [pooled_of(largest, total, bags.sizes, drafts.fold_of) for largest, total in tables]
+        tables = [[_joined(pieces) for pieces in zip(*own, strict=True)] for own in zip(*parts, strict=True)]
+    return [pooled_of(as_array(largest), as_array(total), bags.sizes, drafts.fold_of) for largest, total in tables]
 
 
-def pooled_tables(scorer: Any, space: CentersInSpace, bags: Bags, backend: Backend) -> tuple[Floats, Floats]:
-    """Return the largest and the sum of the log-odds of every bag by a scorer, or by every fold of a draft."""
+def _pooled_tables(scorer: Any, space: CentersInSpace, bags: Bags, backend: Backend) -> tuple[Floats, Floats]:
     scores = scorer.scores(space.apply(bags.instances, backend), landmarks_of(space), backend)
-    return _largest_and_total(scores, bags.offsets)
+    return largest_and_total(scores, bags.offsets)
 
 
-def _largest_and_total(scores: Floats, offsets: Integers) -> tuple[Floats, Floats]:
+def _joined(pieces: Sequence[Floats]) -> Floats:
+    return np.concatenate([as_array(piece) for piece in pieces])
+
+
+def largest_and_total(scores: Any, offsets: Integers) -> tuple[Floats, Floats]:
+    """Return the largest and the sum of the log-odds of every bag, by a scorer or by every fold of a draft."""
+    if is_tensor(scores):
+        from gmil.engine.torch.kernels import segments
+
+        bags, flat = segments(offsets, scores.device), scores.flatten(1)
+        return tuple(found.unflatten(1, scores.shape[1:]) for found in (bags.max(flat), bags.sum(flat)))
     return np.maximum.reduceat(scores, offsets[:-1], axis=0), np.add.reduceat(scores, offsets[:-1], axis=0)
 
 
@@ -193,8 +201,9 @@ def _draft(
     columns = columns_of(scaled, kernel, gamma, landmarks, backend)
     basis = _basis(columns, landmarks, kernel, gamma, backend)
     # In single precision: twice as fast, and far more exact than what is known of a bag.
-    features = columns * np.float32(basis) if kernel == "linear" else columns @ basis.astype(np.float32)
-    fits = [_fit_all(features, offsets, some, learning) for some in inside]
+    single = beside(np.float32(basis), columns)
+    features = columns * single if kernel == "linear" else columns @ single
+    fits = _fit_all(features, offsets, inside, learning)
     coefficients = np.stack([basis * own if kernel == "linear" else basis @ own for own, _ in fits], axis=1)
     return Draft(number, kernel, gamma, coefficients, np.stack([constant for _, constant in fits])), columns
 
@@ -230,16 +239,33 @@ def _gamma(landmarks: Floats, backend: Backend) -> float:
 def _basis(columns: Any, landmarks: Floats, kernel: str, gamma: float, backend: Backend) -> Any:
     """Return what takes columns to features: a matrix that whitens similarities (Nystroem), or a factor."""
     if kernel == "linear":
-        squares = columns.multiply(columns) if sp.issparse(columns) else np.square(columns, dtype=np.float64)
-        mean_square = float(squares.sum()) / max(columns.shape[0], 1)
+        mean_square = _sum_of_squares(columns) / max(columns.shape[0], 1)
         return _LENGTH / np.sqrt(mean_square) if mean_square > 0 else 1.0
     values, vectors = eigh(columns_of(landmarks, kernel, gamma, landmarks, backend).astype(np.float64))
     kept = values > 1e-3 * values[-1]
     return np.asarray(_LENGTH * vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def _fit_all(features: Floats, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
-    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), learnt from some bags."""
+def _sum_of_squares(columns: Any) -> float:
+    if is_tensor(columns):
+        return float(columns.square().sum(dtype=namespace(columns).float64))
+    squares = columns.multiply(columns) if sp.issparse(columns) else np.square(columns, dtype=np.float64)
+    return float(squares.sum())
+
+
+def _fit_all(
+    features: Floats, offsets: Integers, inside: list[Booleans], learning: Learning
+) -> list[tuple[Floats, Floats]]:
+    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags."""
+    if is_tensor(features):
+        from gmil.weighted.on_device.noisy_or import fit_noisy_or_jobs
+
+        return fit_noisy_or_jobs(features, offsets, inside, learning.positive, learning.weights)
+    return [_fit_some(features, offsets, some, learning) for some in inside]
+
+
+def _fit_some(features: Floats, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
+    """Return coefficients and intercepts learnt from some bags."""
     sizes = np.diff(offsets)
     own = features[np.repeat(inside, sizes)]
     starts = np.concatenate([[0], np.cumsum(sizes[inside])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class TorchBackend:
     """The kernels of ``gmil.engine.reference`` in PyTorch: arrays go to the device and results come back.
 
+    Where instances, or values, are a tensor, results are tensors that stay on the device.
     Sparse instances, and numbers that are not of single or double precision, are left to the reference.
 
     Parameters
@@ -46,19 +47,18 @@ class TorchBackend:
     @or_reference
     def sq_distances(self, X: Instances, centers: Floats) -> Floats:
         """See `gmil.engine.reference.sq_distances`."""
-        return to_host(kernels.sq_distances(*self._pair(X, centers)))
+        return _like(X, kernels.sq_distances(*self._pair(X, centers)))
 
     @or_reference
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:
         """See `gmil.engine.reference.l1_distances`."""
-        return to_host(torch.cdist(*self._pair(X, Y), p=1))
+        return _like(X, torch.cdist(*self._pair(X, Y), p=1))
 
     @or_reference
     def column_ranks(self, X: Floats, knots: Floats) -> Floats:
         """See `gmil.engine.reference.column_ranks`."""
-        values, known = (to_device(part, self.device, torch.float64) for part in (X.T, knots))
-        below = torch.searchsorted(known, values) + torch.searchsorted(known, values, right=True)
-        return np.ascontiguousarray(to_host(below.mT / (2 * knots.shape[1])), dtype=X.dtype)
+        known = to_device(knots, self.device, torch.float64)
+        return _like(X, kernels.column_ranks(to_device(X, self.device), known))
 
     @or_reference
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
@@ -109,27 +109,28 @@ class TorchBackend:
     @or_reference
     def bag_min(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_min`."""
-        return self._reduce(kernels.segment_min, values, offsets)
+        return self._reduce(kernels.Segments.min, values, offsets)
 
     @or_reference
     def bag_max(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_max`."""
-        return self._reduce(kernels.segment_max, values, offsets)
+        return self._reduce(kernels.Segments.max, values, offsets)
 
     @or_reference
     def bag_mean(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_mean`."""
-        return self._reduce(kernels.segment_mean, values, offsets)
+        return self._reduce(kernels.Segments.mean, values, offsets)
 
     @or_reference
     def bag_deviation(self, values: Floats, offsets: Integers) -> Floats:
         """See `gmil.engine.reference.bag_deviation`."""
-        return self._reduce(kernels.segment_deviation, values, offsets)
+        return self._reduce(kernels.Segments.deviation, values, offsets)
 
     @or_reference
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""
-        found = kernels.segment_two_min(*self._columns(values, offsets))
+        columns = to_device(values.reshape(len(values), -1), self.device)
+        found = kernels.segment_two_min(columns, to_device(offsets, self.device, torch.int64))
         return BagMinima(*(to_host(part).reshape(-1, *values.shape[1:]) for part in found))
 
     def bag_histograms(self, labels: Integers, offsets: Integers, n_bins: int) -> Integers:
@@ -150,14 +151,16 @@ class TorchBackend:
     def _products(self, gram: Floats, members: Booleans) -> clustering.Products:
         return clustering.Products(to_device(gram, self.device, torch.float64), to_device(members, self.device))
 
-    def _columns(self, values: Floats, offsets: Integers) -> tuple[torch.Tensor, torch.Tensor]:
-        columns = to_device(values.reshape(len(values), -1), self.device)
-        return columns, to_device(offsets, self.device, torch.int64)
-
     def _reduce(self, kernel: Callable[..., torch.Tensor], values: Floats, offsets: Integers) -> Floats:
-        found = kernel(*self._columns(values, offsets))
-        return to_host(found).astype(values.dtype, copy=False).reshape(-1, *values.shape[1:])
+        columns = to_device(values.reshape(len(values), -1), self.device)
+        found = kernel(kernels.segments(offsets, self.device), columns).to(columns.dtype)
+        return _like(values, found.reshape(-1, *values.shape[1:]))
 
     def _histograms(self, labels: Integers, groups: Integers, n_groups: int, n_bins: int) -> Integers:
         places = to_device(groups * n_bins + labels, self.device, torch.int64)
         return to_host(kernels.count(places[None], n_groups * n_bins)).reshape(n_groups, n_bins)
+
+
+def _like(given: Any, found: torch.Tensor) -> Any:
+    """Return what was found on the device where it was asked about a tensor, else on the host."""
+    return found if isinstance(given, torch.Tensor) else to_host(found)

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
 import torch
+
+from gmil.engine.torch.tensors import to_device
+
+if TYPE_CHECKING:
+    from gmil.engine.arrays import Integers
 
 _ENTRIES_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 28}
 """How many numbers a kernel may hold beside its input: 16 MiB in single precision, or 1 GiB on a GPU."""
 
 
-def unit_rows(X: torch.Tensor) -> torch.Tensor:
+_ROWS_OF_A_PIECE = 64
+"""Bags are reduced over so many rows first, then over these pieces: one long bag would be the work of few threads."""
+
+
+def unit_rows(X: torch.Tensor, *, in_place: bool = False) -> torch.Tensor:
     """Return rows at length 1; a row of zeros stays as it is."""
     lengths = torch.linalg.vector_norm(X, dim=-1, keepdim=True)
-    return X / torch.where(lengths > 0, lengths, 1)
+    lengths = torch.where(lengths > 0, lengths, 1)
+    return X.div_(lengths) if in_place else X / lengths
 
 
 def rows_at_once(n_entries_of_a_row: int, device: torch.device) -> int:
@@ -71,24 +86,6 @@ def segment_min(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
     return torch.segment_reduce(values, "min", offsets=offsets, axis=0, initial=torch.inf, unsafe=True)
 
 
-def segment_max(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    """Return the maximum over the rows of every bag."""
-    return torch.segment_reduce(values, "max", offsets=offsets, axis=0, initial=-torch.inf, unsafe=True)
-
-
-def segment_mean(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    """Return the mean over the rows of every bag, in double precision."""
-    wide = values.to(torch.float64)
-    sums = torch.segment_reduce(wide, "sum", offsets=offsets, axis=0, initial=0, unsafe=True)
-    return sums / offsets.diff()[:, None]
-
-
-def segment_deviation(values: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
-    """Return the root mean squared deviation from the mean over the rows of every bag, in double precision."""
-    means = segment_mean(values, offsets)
-    return segment_mean((values - means[segment_ids(offsets, len(values))]).square_(), offsets).sqrt_()
-
-
 def segment_two_min(values: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return the smallest value of every bag, the first row that has it, and the smallest of the other rows."""
     smallest = segment_min(values, offsets)
@@ -97,3 +94,108 @@ def segment_two_min(values: torch.Tensor, offsets: torch.Tensor) -> tuple[torch.
     where = segment_min(torch.where(values == smallest[bag_of], rows, torch.inf), offsets).to(torch.int64)
     others = values.scatter(0, where, torch.inf)
     return smallest, where, segment_min(others, offsets)
+
+
+# -------------------------------------------------------------------------------- reductions over bags
+
+
+class Segments:
+    """Bags of consecutive rows, and the pieces that they are cut into.
+
+    Parameters
+    ----------
+    offsets : array of shape (n_bags + 1,)
+    device : torch.device
+    """
+
+    def __init__(self, offsets: Integers, device: torch.device) -> None:
+        edges = np.union1d(np.arange(0, offsets[-1], _ROWS_OF_A_PIECE), offsets)
+        self.n_rows = int(offsets[-1])
+        self.offsets, self.edges = to_device(offsets, device, torch.int64), to_device(edges, device, torch.int64)
+        self.pieces_of_bags = to_device(np.searchsorted(edges, offsets), device)
+        self.sizes = self.offsets.diff()[:, None]
+
+    @functools.cached_property
+    def bag_of(self) -> torch.Tensor:
+        """The bag of every row, (n_rows,)."""
+        return segment_ids(self.offsets, self.n_rows)
+
+    def min(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the minimum over every bag, column by column."""
+        return self._reduce(values, "min")
+
+    def max(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the maximum over every bag, column by column."""
+        return self._reduce(values, "max")
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the sum over every bag, column by column, in double precision."""
+        return self._reduce(values.double(), "sum")
+
+    def mean(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the mean over every bag, column by column, in double precision."""
+        return self.sum(values) / self.sizes
+
+    def deviation(self, values: torch.Tensor) -> torch.Tensor:
+        """Return the root mean squared deviation from the mean over every bag, in double precision."""
+        apart = self.mean(values)[self.bag_of].sub_(values)
+        return self.mean(apart.square_()).sqrt_()
+
+    def moments(self, values: torch.Tensor) -> torch.Tensor:
+        """Return size, mean and sum of squared deviations of every bag, measured from its first row.
+
+        See `gmil.engine.moments.moment_table`, (n_bags, 3, n_columns).
+        """
+        first = values[self.offsets[:-1]]
+        moved = first[self.bag_of]
+        torch.sub(values, moved, out=moved)
+        means = self._reduce(moved, "sum", torch.float64) / self.sizes
+        moved.sub_(means.to(values.dtype)[self.bag_of])
+        squares = self._reduce(moved.square_(), "sum", torch.float64)
+        return torch.stack([self.sizes.expand_as(means), first + means, squares], dim=1)
+
+    def _reduce(self, values: torch.Tensor, how: str, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """Reduce pieces in the precision of the values, and bags in that asked for."""
+        pieces = torch.segment_reduce(values, how, offsets=self.edges, axis=0, unsafe=True).to(dtype or values.dtype)
+        return torch.segment_reduce(pieces, how, offsets=self.pieces_of_bags, axis=0, unsafe=True)
+
+
+def segments(offsets: Integers, device: torch.device) -> Segments:
+    """Return the segments of bags; several tables of the same bags in a row share them."""
+    return _segments(np.ascontiguousarray(offsets, dtype=np.int64).tobytes(), device, threading.get_ident())
+
+
+@functools.lru_cache(maxsize=16)
+def _segments(offsets: bytes, device: torch.device, thread: int) -> Segments:  # noqa: ARG001  # threads have streams
+    return Segments(np.frombuffer(offsets, dtype=np.int64), device)
+
+
+# -------------------------------------------------------------------------------- columns
+
+
+def column_moments(X: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return mean and variance of every column, in double precision."""
+    step = rows_at_once(2 * X.shape[1], X.device)
+    blocks = X.split(step)
+    mean = sum(block.double().sum(dim=0) for block in blocks) / len(X)
+    return mean, sum((block - mean).square_().sum(dim=0) for block in blocks) / len(X)
+
+
+def column_ranks(X: torch.Tensor, knots: torch.Tensor) -> torch.Tensor:
+    """See `gmil.engine.reference.column_ranks`; knots are in double precision."""
+    out = torch.empty_like(X)
+    step = rows_at_once(6 * X.shape[1], X.device)
+    for start in range(0, len(X), step):
+        values = X[start : start + step].double().mT.contiguous()
+        below = torch.searchsorted(knots, values) + torch.searchsorted(knots, values, right=True)
+        out[start : start + step] = (below.double() / (2 * knots.shape[1])).mT
+    return out
+
+
+def quantiles_of_columns(X: torch.Tensor, most: int) -> torch.Tensor:
+    """Return the values of every column in order, (n_columns, n_values); of many, ``most`` at equal steps."""
+    ordered = X.mT.sort(dim=1).values
+    if ordered.shape[1] <= most:
+        return ordered
+    places = np.linspace(0, ordered.shape[1] - 1, most).round().astype(np.int64)
+    return ordered[:, to_device(places, X.device)]

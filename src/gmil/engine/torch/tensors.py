@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,13 @@ from gmil.engine.threads import SharedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
+
+_LEAST_PINNED, _MOST_PINNED = 1 << 20, 1 << 28
+"""Bytes of arrays that go to a GPU through pinned memory: blocks, not whole data sets."""
 
 with warnings.catch_warnings():
     # PyTorch warns once about arrays that may not be written to, as those of `Bags`: let that be here.
@@ -31,8 +36,18 @@ def choose_device(backend: str) -> torch.device:
 
 
 def to_device(values: Any, device: torch.device, dtype: Any = None) -> torch.Tensor:
-    """Return an array as a tensor of a device; on a processor it may be the same memory, which is never written to."""
-    return torch.from_numpy(np.ascontiguousarray(values)).to(device=device, dtype=dtype)
+    """Return an array, or a tensor, as a tensor of a device; it may be the same memory, which is never written to."""
+    there = values if isinstance(values, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(values))
+    if device.type != "cuda" or there.is_cuda:
+        return there.to(device=device, dtype=dtype)
+    if _LEAST_PINNED <= there.nbytes <= _MOST_PINNED:
+        there = there.pin_memory()  # a copy that the device fetches by itself, while the host and other streams go on
+    return there.to(device=device, dtype=dtype, non_blocking=True)
+
+
+def own_stream(device: torch.device) -> AbstractContextManager[Any]:
+    """Let what this thread asks of a GPU run beside what other threads ask; all it uses must be made within."""
+    return torch.cuda.stream(torch.cuda.Stream(device)) if device.type == "cuda" else nullcontext()
 
 
 def to_host(tensor: torch.Tensor) -> NDArray[Any]:
