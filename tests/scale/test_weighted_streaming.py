@@ -6,11 +6,6 @@ import numpy as np
 import pytest
 
 import gmil
-from gmil.engine import reference, resolve, why_not
-from gmil.engine.resident import as_array, resident
-from gmil.transform.space import Space
-from gmil.weighted.block_vectors import Wanted, vectors_of
-from gmil.weighted.views import bag_features, in_single_precision, nearest_at_length_one
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-4}  # single precision: scalings and distances round differently block by block
 SMALL = {"scales": ["standard", "l2", "minmax+l2"], "n_centers": 20}
@@ -150,43 +145,3 @@ def test_gmilcv_chooses_the_same_with_its_own_grid(stored):
     one = gmil.GMILCV(cv=2, sample_size=300, random_state=0).fit(bags, y)
     other = gmil.GMILCV(cv=2, sample_size=300, random_state=0).fit(lazy, y)
     assert one.best_params_ == other.best_params_
-
-
-@pytest.mark.parametrize("backend", ["numpy", "native", "torch:cpu"])
-@pytest.mark.parametrize("zero", [False, True], ids=["centres", "a centre of zeros"])
-def test_distances_at_length_one_follow_from_those_before(backend, zero):
-    reason = why_not(backend)
-    if reason is not None:
-        pytest.skip(reason)
-    rng, engine = np.random.default_rng(0), resolve(backend, 1)
-    X = rng.normal(size=(300, 8)).astype(np.float32) + 0.5
-    X[7], X[11], X[13] = 0, 1e9 * X[11], 1e-9 * X[13]
-    centers = X[20:30].copy()
-    centers[3] *= not zero
-    lengths = np.linalg.norm(centers, axis=1, keepdims=True)
-    unit_centers = centers / np.where(lengths > 0, lengths, 1)
-    offsets = np.array([0, 7, 8, 12, 14, 150, 300])
-    there = resident(X, engine)
-    found = nearest_at_length_one(engine.sq_distances(there, centers), there, centers, unit_centers, offsets, engine)
-    unit = in_single_precision(Space(unit_length=True), X)
-    expected = reference.bag_min(reference.sq_distances(unit, unit_centers), offsets)
-    np.testing.assert_allclose(as_array(found), expected, atol=2e-5)
-
-
-def test_one_product_serves_a_scaling_and_the_same_at_length_one(stored, monkeypatch):
-    bags, lazy, y = stored
-    model = gmil.WeightedGMIL(n_centers=20, sample_size=200, backend="numpy", random_state=0).fit(lazy, y)
-    every = model._fitted()
-    names = [space.name for space in every.spaces]
-    wanted = Wanted(every.spaces, [(number, "nearest") for number in range(len(names))])
-    products = []
-    squares = reference.sq_distances
-    monkeypatch.setattr(reference, "sq_distances", lambda X, C: products.append(len(C)) or squares(X, C))
-    blocks = sum(1 for _ in lazy._parts(np.arange(len(lazy))))
-    (found,) = vectors_of(lazy, [wanted], resolve("numpy"))
-    assert len(names) == 5
-    assert len(products) == 3 * blocks
-    monkeypatch.undo()
-    for number, space in enumerate(every.spaces):
-        expected = bag_features(space.apply(bags.instances), bags.offsets, "nearest", space.centers, reference)
-        np.testing.assert_allclose(found[number, "nearest"], expected, atol=1e-3)

@@ -80,13 +80,6 @@ class Space(NamedTuple):
         nothing_fitted = all(part is None for space in (self, other) for part in space if not isinstance(part, bool))
         return self is other or (nothing_fitted and self.unit_length == other.unit_length)
 
-    def is_equal(self, other: Space) -> bool:
-        """Tell whether another scaling is the same in every number; of other spaces, whether it is this one."""
-        parts = zip(self[:3], other[:3], strict=True)
-        return self is other or (
-            self.is_a_scaling() and other.is_a_scaling() and all(np.array_equal(one, two) for one, two in parts)
-        )
-
     def is_a_scaling(self) -> bool:
         """Tell whether instances are scaled alone: not ranked, projected, whitened or embedded."""
         return all(part is None for part in self[3:])

@@ -16,7 +16,7 @@ from gmil.engine import moments, resolve
 from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
 from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
-from gmil.weighted.views import CentersInSpace, bounded, in_single_precision, nearest_at_length_one
+from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 from gmil.weighted.witness import landmark_step, similarities
 from gmil.weighted.witness_fitting import largest_and_total
 
@@ -36,7 +36,6 @@ _JOINS: dict[str, Any] = {
     "high": np.maximum,
     "moments": moments.join_moments,
     "nearest": np.minimum,
-    "nearest at length one": np.minimum,
     "largest": np.maximum,
     "total": np.add,
 }
@@ -66,7 +65,6 @@ class _Codebook:
 
     members: dict[Owner, Floats] = field(default_factory=dict)
     is_view: bool = False  # whether bags are embedded by their distances to these centres
-    unit_centers: Floats | None = None  # the same at length one, where bags are embedded by distances there too
     scorings: list[_Scoring] = field(default_factory=list)
 
     @functools.cached_property
@@ -88,16 +86,12 @@ class _Codebook:
         for scoring in self.scorings:
             own = squares[:, columns_of[scoring.space]][:, :: scoring.step]
             yield from largest_and_total(scoring.scorer.scores_of(similarities(own, scoring.scorer.gamma)), offsets)
-        if self.unit_centers is not None:
-            yield nearest_at_length_one(squares, scaled, centers, self.unit_centers, offsets, backend)
 
     def names(self, place: Any) -> Iterator[tuple[str, Any]]:
         """Yield the name of every table, and what it is about: this codebook, or a scorer."""
         if self.is_view:
             yield "nearest", place
         yield from _names_of_scores(self.scorings)
-        if self.unit_centers is not None:
-            yield "nearest at length one", place
 
 
 @dataclass
@@ -174,10 +168,8 @@ def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> li
     for (fit, space, kind), source in source_of.items():
         scaling = wanted[fit].spaces[space].space
         if kind == "nearest":
-            columns = works[source[0]].codebooks[source[1]].joined[1].get((fit, space))
-            vectors[fit][space, kind] = np.sqrt(
-                tables["nearest at length one", source] if columns is None else tables["nearest", source][:, columns]
-            )
+            columns = works[source[0]].codebooks[source[1]].joined[1][fit, space]
+            vectors[fit][space, kind] = np.sqrt(tables["nearest", source][:, columns])
         elif kind == "range":
             vectors[fit][space, kind] = _range(tables["low", source], tables["high", source], scaling)
         else:
@@ -218,13 +210,6 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
     for fit, one in enumerate(wanted):
         for space, kind in one.kinds:
             own = one.spaces[space]
-            before = _before_length_one(one, space) if kind == "nearest" else None
-            if before is not None:
-                number = _work_under(one.spaces[before].space, works)
-                place = works[number].codebook((fit, before), one.spaces[before].centers)
-                works[number].codebooks[place].unit_centers = own.centers
-                source_of[fit, space, kind] = number, place
-                continue
             number = _work_under(_UNSCALED if _follows(own.space, kind) else own.space, works)
             source_of[fit, space, kind] = number
             if kind == "nearest":
@@ -236,24 +221,6 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
         for number, scorer in enumerate(one.scorers):
             _add_scorer(works, (fit, number), scorer, one.spaces[scorer.space])
     return works, source_of
-
-
-def _before_length_one(one: Wanted, number: int) -> int | None:
-    """Return the scaling under which distances are measured anyhow, and from which those under another follow.
-
-    They do where the other brings instances, and the same centres, to length one in addition.
-    """
-    own = one.spaces[number]
-    by_distance = {scorer.space for scorer in one.scorers if scorer.kernel != "linear"}
-    measured = by_distance | {space for space, kind in one.kinds if kind == "nearest"}
-    if not own.space.unit_length or number in by_distance:
-        return None
-    for other in sorted(measured):
-        _, space, centers = one.spaces[other]
-        alike = not space.unit_length and space._replace(unit_length=True).is_equal(own.space)
-        if alike and np.allclose(in_single_precision(_UNIT_LENGTH, centers), own.centers, atol=1e-5):
-            return other
-    return None
 
 
 def _work_under(space: Space, works: list[_Work]) -> int:

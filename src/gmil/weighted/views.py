@@ -8,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from gmil.engine.reference import row_sq_norms
-from gmil.engine.resident import as_array, beside, is_tensor, namespace, take_rows
+from gmil.engine.resident import as_array, is_tensor, namespace, take_rows
 from gmil.transform.space import Space, fit_scaling
 
 if TYPE_CHECKING:
@@ -21,9 +20,6 @@ SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
-_UNIT_LENGTH = Space(unit_length=True)
-_ODD = 64
-"""An instance so many times longer or shorter than a centre is not measured by what follows from lengths."""
 
 
 class CentersInSpace(NamedTuple):
@@ -101,41 +97,6 @@ def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Float
     if kind == "vlad":
         return unit_roots(means)
     return namespace(scaled).hstack([means, backend.bag_deviation(scaled, offsets)])
-
-
-def nearest_at_length_one(
-    squares: Floats, scaled: Floats, centers: Floats, unit_centers: Floats, offsets: Integers, backend: Backend
-) -> Floats:
-    """Return squared distances of bags to centres once instances and centres are at length one, (n_bags, n_centers).
-
-    They follow from those before: the product of x and c is ``(|x|^2 + |c|^2 - |x - c|^2) / 2``. Instances that are far
-    longer or shorter than a centre, of which rounding would be left, are measured again.
-
-    Parameters
-    ----------
-    squares : array of shape (n_instances, n_centers)
-        Squared distances before; overwritten.
-    scaled : array of shape (n_instances, n_features)
-    centers, unit_centers : arrays of shape (n_centers, n_features)
-    offsets : array of shape (n_bags + 1,)
-    backend : Backend
-    """
-    own, lengths = row_lengths(centers), row_lengths(scaled)
-    if not own.min() > 0:
-        return backend.bag_min(backend.sq_distances(in_single_precision(_UNIT_LENGTH, scaled), unit_centers), offsets)
-    is_odd = (lengths > _ODD * own.min()) | (lengths * _ODD < own.max())
-    squares -= lengths[:, None] ** 2
-    squares -= beside(own**2, squares)
-    squares /= namespace(squares).where(is_odd, 1, lengths)[:, None]  # now -2 x.c / |x|
-    if is_odd.any():
-        again = backend.sq_distances(in_single_precision(_UNIT_LENGTH, scaled[is_odd]), unit_centers)
-        squares[is_odd] = (again - 2) * beside(own, squares)
-    return (backend.bag_min(squares, offsets) / beside(own, squares) + 2).clip(0)
-
-
-def row_lengths(X: Any) -> Any:
-    """Return the Euclidean norm of every row."""
-    return namespace(X).linalg.vector_norm(X, dim=1) if is_tensor(X) else np.sqrt(row_sq_norms(X))
 
 
 def bag_means(scaled: Instances, offsets: Integers, backend: Backend) -> Any:
