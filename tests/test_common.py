@@ -155,7 +155,9 @@ def test_parameters_that_may_be_set_after_fit_change_rounding_alone(estimator, g
     model.set_params(**{name: value for name, value in others.items() if name in model.get_params(deep=False)})
     for method, answer in answers_of(model, bags).items():
         if method in ("decision_function", "predict_proba", "score_instances", "transform"):
-            assert_allclose(answer, expected[method], rtol=1e-4, atol=1e-4, err_msg=method)
+            # Log-odds of witnesses take what a decision loses without an instance several times.
+            atol = 1e-3 if method == "score_instances" else 1e-4
+            assert_allclose(answer, expected[method], rtol=1e-4, atol=atol, err_msg=method)
 
 
 # ------------------------------------------------------------------ groups
