@@ -148,7 +148,7 @@ def test_figures_on_training_bags_are_called_so(run, frame, fitted, tmp_path):
     assert "30 bags, 30 of them training bags of the model" in run("score", fitted, tmp_path / "train.csv").stdout
     assert json.loads(run("score", fitted, tmp_path / "train.csv", "--json").stdout)["training_bags"] == 30
     run("report", fitted, tmp_path / "train.csv", "-o", tmp_path / "page.html")
-    assert "30 of them training bags of the model, on which figures are no test" in (tmp_path / "page.html").read_text()
+    assert "All 30 bags were used to train this model: every figure" in (tmp_path / "page.html").read_text()
     frame.assign(mass=frame["mass"] + (frame["molecule"] == "m3")).to_csv(tmp_path / "other.csv", index=False)
     assert "30 bags, 29 of them" in run("score", fitted, tmp_path / "other.csv").stdout
 
