@@ -68,11 +68,16 @@ def main():
     found["check"] = {"inertia_over_that_of_the_reference": inertia, **check(X, bags, centers, asked)}
     if device.type == "cuda":
         found["peak_memory_gb"] = torch.cuda.max_memory_allocated() / 1e9
+    print_and_write(found, asked.out)
+
+
+def print_and_write(found, out):
+    """Print figures as JSON, and write them to a file where one is named."""
     text = json.dumps(found, indent=2, default=str)
     print(text)
-    if asked.out is not None:
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.with_suffix(".json").write_text(text + "\n")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.with_suffix(".json").write_text(text + "\n")
 
 
 def parse():

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import gmil
 from gmil.engine import describe_torch, resolve
-from gpu import make_data, mean_auc, say, synchronize, timed
+from gpu import make_data, mean_auc, print_and_write, say, synchronize, timed
 
 STAGES = [
     "gmil.weighted.streaming:draw_samples",
@@ -98,11 +98,7 @@ def main():
         there = gmil.LazyBags.from_array(X.cpu().numpy(), bags.source_offsets)
         found["fit from the host"] = report("fit from the host", timed(lambda: model.fit(there, y), device, 1)[0])
     found["check"] = report("check", check(bags, y, asked))
-    text = json.dumps(found, indent=2, default=str)
-    print(text)
-    if asked.out is not None:
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.with_suffix(".json").write_text(text + "\n")
+    print_and_write(found, asked.out)
 
 
 def parse():

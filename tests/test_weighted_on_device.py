@@ -6,17 +6,13 @@ different backends within 0.05 of it.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from importlib import import_module
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize as scipy_minimize
-from tests.torch_devices import TORCH_BACKENDS
+from tests.torch_devices import TORCH_BACKENDS, figures_of_benchmark
 
 import gmil
 from gmil.engine import moments, reference, resolve
@@ -24,10 +20,10 @@ from gmil.weighted.model import fit_candidate
 from gmil.weighted.noisy_or import bag_log_probabilities, balanced, fit_noisy_or
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
-lbfgs = pytest.importorskip("gmil.engine.torch.lbfgs")
-kernels = pytest.importorskip("gmil.engine.torch.kernels")
-on_device = pytest.importorskip("gmil.weighted.on_device.noisy_or")
-ridge = pytest.importorskip("gmil.weighted.on_device.ridge")
+lbfgs = import_module("gmil.engine.torch.lbfgs")
+kernels = import_module("gmil.engine.torch.kernels")
+on_device = import_module("gmil.weighted.on_device.noisy_or")
+ridge = import_module("gmil.weighted.on_device.ridge")
 
 ONE_MODEL, TWO_FITS = 2e-3, 0.05
 FEW = {"n_centers": 25, "random_state": 0}
@@ -335,12 +331,8 @@ class TestRidge:
 
 
 def test_the_benchmark_runs_anywhere(tmp_path):
-    script = Path(__file__).parents[1] / "benchmarks" / "gpu_weighted.py"
     sizes = "--instances 3000 --bags 24 --features 8 --events 2 --folds 2 --checked 16 --repeats 1 --brief --probe"
-    command = [sys.executable, str(script), *sizes.split(), "--backend", "torch:cpu", "--out", str(tmp_path / "found")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
-    assert run.returncode == 0, run.stderr
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = figures_of_benchmark("gpu_weighted.py", sizes, tmp_path)
     assert found["check"]["sample_size=auto"]["one model, largest difference of decisions"] <= ONE_MODEL
     assert found["check"]["sample_size=auto"]["two fits, largest difference of decisions"] <= TWO_FITS
     assert found["stages of a fit"]["fit_noisy_or_jobs"][1] == 3

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
-from tests.torch_devices import TORCH_BACKENDS
+from tests.torch_devices import TORCH_BACKENDS, figures_of_benchmark
 
 import gmil
 from gmil.cli.main import main
@@ -232,12 +230,8 @@ def test_nothing_but_scikit_learn_and_pytorch_is_needed():
 
 
 def test_the_benchmark_runs_anywhere(tmp_path):
-    script = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
     sizes = "--instances 3000 --bags 40 --features 20 --sample 400 --clusters 10 --repeats 1 --folds 3 --events 2"
-    command = [sys.executable, str(script), *sizes.split(), "--backend", "torch:cpu", "--out", str(tmp_path / "found")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
-    assert run.returncode == 0, run.stderr
-    found = json.loads((tmp_path / "found.json").read_text())
+    found = figures_of_benchmark("gpu.py", sizes, tmp_path)
     assert found["check"]["float32"]["rows_counted_in_another_bin"] <= 2
     assert found["whole"]["float32"]["median_s"] > 0
 
