@@ -42,7 +42,7 @@ format: $(VENV)/tests-installed  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-parameters: $(VENV)/installed  ## Write docs/parameters.md from the classes
+parameters: $(VENV)/installed  ## Write docs/reference/parameters.md from the classes
 	$(BIN)/python tools/parameters.py
 
 bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation against plain scikit-learn, into results/

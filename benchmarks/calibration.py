@@ -1,6 +1,6 @@
 """Are the probabilities of WeightedGMIL true? Brier scores and reliability of out-of-fold probabilities.
 
-``GMIL_DATA_HOME=... python benchmarks/calibration.py [--repeats 5] [--seed 0] [--plot docs/reliability.svg]``
+``GMIL_DATA_HOME=... python benchmarks/calibration.py [--repeats 5] [--seed 0] [--plot docs/results/reliability.svg]``
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import gmil
 
 SOURCE = Path(gmil.__file__).parent
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "development" / "architecture.md").read_text(encoding="utf-8")
 
 
 def walks():

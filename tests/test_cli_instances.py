@@ -145,7 +145,7 @@ def test_compare_quotes_which_method_is_for_where(compared):
 
 
 def test_the_sentences_are_those_of_the_docs_and_of_methods():
-    page = (Path(__file__).parents[1] / "docs" / "instances.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "results" / "instances.md").read_text(encoding="utf-8")
     section = page.partition("## Which method for where")[2]
     for name, sentence in WHERE.items():
         assert name in methods()

@@ -20,7 +20,7 @@ from gmil import own_methods
 from gmil.cli.main import main
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def commands(page):
@@ -54,8 +54,8 @@ def python_blocks(page):
 
 @pytest.fixture
 def own_module(tmp_path, monkeypatch):
-    """Write the file that docs/own_methods.md begins with into the current directory."""
-    (tmp_path / "mymethods.py").write_text(python_blocks("own_methods")[0], encoding="utf-8")
+    """Write the file that docs/guide/own_methods.md begins with into the current directory."""
+    (tmp_path / "mymethods.py").write_text(python_blocks("guide/own_methods")[0], encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setattr(own_methods, "_own", {})
@@ -64,7 +64,7 @@ def own_module(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("own_module")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_are_those_that_gmil_takes(page):
     for words in commands(page):
         first, *alternatives = words.split(" | ")
@@ -113,7 +113,7 @@ def test_the_readme_begins_with_what_it_is_how_to_install_it_and_the_recommended
     assert sorted(re.findall(r"^\| `(\w+)` \|", text.partition("## Ten")[0], re.MULTILINE)) == sorted(extras)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
@@ -121,8 +121,8 @@ def test_links_lead_somewhere(page):
 
 
 PRINTED = {
-    "bag_vectors": ["True", "True", "['min(x0)', 'min(x1)', 'max(x0)', 'max(x1)']", "True", "True"],
-    "instance_scores": ["True", "True", "True", "[1, 3]", "True", "2"],
+    "methods/bag_vectors": ["True", "True", "['min(x0)', 'min(x1)', 'max(x0)', 'max(x1)']", "True", "True"],
+    "guide/instance_scores": ["True", "True", "True", "[1, 3]", "True", "2"],
 }
 
 
@@ -135,7 +135,7 @@ def test_the_examples_of_a_page_run_as_they_are(page, capsys):
 
 @pytest.mark.usefixtures("own_module", "small_paper")
 def test_the_own_method_of_its_page_runs_as_it_is(capsys):
-    page = ROOT / "docs/own_methods.md"
+    page = ROOT / "docs/guide/own_methods.md"
     wanted = [words for words in commands(page) if "mymethods" in words]
     assert [words.split()[0] for words in wanted] == ["methods", "cv", "compare", "paper"]
     for words in wanted:
@@ -143,7 +143,7 @@ def test_the_own_method_of_its_page_runs_as_it_is(capsys):
         result = CliRunner().invoke(main, [*shlex.split(words), *jobs])
         assert result.exit_code == 0, f"gmil {words}: {result.output}"
         assert "MeanVector" in result.stdout
-    own, example = python_blocks("own_methods")
+    own, example = python_blocks("guide/own_methods")
     assert len([line for line in own.partition("class ")[2].splitlines() if line.strip()]) <= 15
     exec(compile(example, page.name, "exec"), {})
     best, shape, worse = capsys.readouterr().out.splitlines()

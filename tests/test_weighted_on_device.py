@@ -1,4 +1,4 @@
-"""WeightedGMIL in PyTorch: as on the processor, within what docs/gpu.md states; no row of an instance moves.
+"""WeightedGMIL in PyTorch: as on the processor, within what docs/guide/gpu.md states; no row of an instance moves.
 
 Stated accuracy: one fitted model decides with another backend within 2e-3 of the largest decision, two fits with
 different backends within 0.05 of it.

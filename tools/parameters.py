@@ -1,4 +1,4 @@
-"""Write docs/parameters.md: the constructor parameters of every estimator, read from the classes.
+"""Write docs/reference/parameters.md: the constructor parameters of every estimator, read from the classes.
 
 Usage: python tools/parameters.py
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import gmil
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "parameters.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "parameters.md"
 
 SHARED = ("C", "kernel", "gamma", "scale", "tune", "max_iter", "pos_label", "n_jobs", "backend", "random_state")
 
@@ -25,7 +25,7 @@ parameter.
 NOTES = """\
 ## Why some defaults differ
 
-Figures in the [results](results.md) depend on these, so they stay.
+Figures in the [results](../results/accuracy.md) depend on these, so they stay.
 
 - `C`: 10 for kernels between instances and bags, 1 for linear machines on long vectors (`MILES`, `VLADClassifier`,
   `FisherVectorClassifier`), 1000 for `MICRF`, whose slack is a mean over bags. `MICA` has `nu`, the cost of a mean too.

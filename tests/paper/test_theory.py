@@ -21,7 +21,7 @@ from gmil.paper.theory import agreement, conditions, profile, study
 from gmil.paper.theory.claims import COUNTER_EXAMPLES, Evidence
 from gmil.paper.theory.trials import run_trials
 
-DOCS = Path(__file__).parents[2] / "docs" / "theory.md"
+DOCS = Path(__file__).parents[2] / "docs" / "results" / "theory.md"
 EXAMPLES = {example.name: example.points for example in COUNTER_EXAMPLES}
 probability = st.floats(1e-6, 1 - 1e-6)
 positive_number = st.floats(1e-6, 1e6)

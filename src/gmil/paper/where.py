@@ -1,4 +1,4 @@
-"""Which method for where: one sentence about the instance scores of a method, from the table in docs/instances.md.
+"""Which method for where: a sentence on the instance scores of a method, from docs/results/instances.md.
 
 `gmil compare --instances` quotes the sentences of the methods that it compares, beside the figures on the data at hand.
 """
