@@ -289,9 +289,20 @@ class TestBags:
             assert_allclose(mean, reference.bag_mean(values, offsets), rtol=1e-6, atol=1e-7, strict=True)
             deviation = backend().bag_deviation(values, offsets)
             assert_allclose(deviation, reference.bag_deviation(values, offsets), rtol=1e-6, atol=1e-7, strict=True)
+            if n_columns:
+                found = backend().bag_moments(values + 1e6, offsets)
+                assert_allclose(
+                    found, reference.bag_moments(values + 1e6, offsets), rtol=1e-12, atol=1e-12, strict=True
+                )
             pairs = zip(backend().bag_two_min(values, offsets), reference.bag_two_min(values, offsets), strict=True)
             for found, expected in pairs:
                 assert_array_equal(found, expected, strict=True)
+
+    def test_moments_by_hand(self):
+        values, offsets = np.array([[1e9 + 1, 0.1], [1e9 + 3, 0.1], [5.0, 7.0]]), np.array([0, 2, 3])
+        for engine in (backend(), reference):
+            found = engine.bag_moments(values, offsets)
+            assert found.tolist() == [[[2, 2], [1e9 + 2, 0.1], [2, 0]], [[1, 1], [5, 7], [0, 0]]]
 
     @pytest.mark.parametrize("n_columns", [1, 3, 8, 20])
     def test_a_value_that_is_no_number_wins(self, n_columns):

@@ -63,6 +63,8 @@ class Backend(Protocol):
 
     def bag_deviation(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
 
+    def bag_moments(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
+
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima: ...  # noqa: D102
 
     def bag_histograms(self, labels: Integers, offsets: Integers, n_bins: int) -> Integers: ...  # noqa: D102

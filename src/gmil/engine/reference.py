@@ -337,9 +337,8 @@ def bag_max(values: Floats, offsets: Integers) -> Floats:
 
 def bag_mean(values: Floats, offsets: Integers) -> Floats:
     """Return the mean over every bag, column by column, summed in double precision."""
-    sums = np.add.reduceat(values, offsets[:-1], axis=0, dtype=np.float64)
     sizes = np.diff(offsets).reshape((-1,) + (1,) * (values.ndim - 1))
-    return (sums / sizes).astype(values.dtype, copy=False)
+    return (np.add.reduceat(values, offsets[:-1], axis=0, dtype=np.float64) / sizes).astype(values.dtype, copy=False)
 
 
 def bag_deviation(values: Floats, offsets: Integers) -> Floats:
@@ -347,6 +346,18 @@ def bag_deviation(values: Floats, offsets: Integers) -> Floats:
     wide = values.astype(np.float64)
     wide -= np.repeat(bag_mean(wide, offsets), np.diff(offsets), axis=0)
     return np.sqrt(bag_mean(np.square(wide), offsets)).astype(values.dtype, copy=False)
+
+
+def bag_moments(values: Floats, offsets: Integers) -> Floats:
+    """Return size, mean and sum of squared deviations of every bag, (n_bags, 3, n_features), in double precision.
+
+    They are measured from the first instance: no digits are lost far from zero, nor where all instances are equal.
+    """
+    sizes, first = np.diff(offsets), values[offsets[:-1]].astype(np.float64)
+    moved = values - np.repeat(first, sizes, axis=0)
+    means = np.add.reduceat(moved, offsets[:-1], axis=0) / sizes[:, None]
+    squares = np.add.reduceat((moved - np.repeat(means, sizes, axis=0)) ** 2, offsets[:-1], axis=0)
+    return np.stack([np.broadcast_to(sizes[:, None], means.shape), first + means, squares], axis=1)
 
 
 def bag_two_min(values: Floats, offsets: Integers) -> BagMinima:

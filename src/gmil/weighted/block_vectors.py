@@ -125,7 +125,7 @@ class _Work:
             yield backend.bag_min(scaled, offsets)
             yield backend.bag_max(scaled, offsets)
         if "moments" in self.kinds:
-            yield moments.moment_table(scaled, offsets, backend)
+            yield backend.bag_moments(scaled, offsets)
         if self.codebooks or self.scorings:
             scaled = bounded(scaled) if is_bare else scaled
         for codebook in self.codebooks:

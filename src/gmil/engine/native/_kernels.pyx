@@ -49,6 +49,7 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         void seed(const Rows[T]&, int64_t, const double*, int64_t, int64_t*, int) except +raise_python_error
         int64_t lloyd(const Rows[T]&, T*, int64_t, int64_t, int32_t*, double*, int) except +raise_python_error
         void gram_matrix(const Rows[T]&, double*, int) except +raise_python_error
+        void bag_moments(const BagRows[T]&, double*, int) except +raise_python_error
         void bag_two_min(const BagRows[T]&, T*, int64_t*, T*, int) except +raise_python_error
     const Kernels[T]& kernels_for[T](const T*)
     void c_bag_reduce "gmil::bag_reduce"[T](int, const BagRows[T]&, T*, int) except +raise_python_error
@@ -243,6 +244,18 @@ def bag_reduce(const real[:, ::1] values, const int64_t[::1] offsets, str how, r
         return
     with nogil:
         c_bag_reduce(reduction, bag_rows(&values[0, 0], n, d, &offsets[0], n_bags), &out[0, 0], n_threads)
+
+
+def bag_moments(const real[:, ::1] values, const int64_t[::1] offsets, double[:, :, ::1] out, int n_threads):
+    cdef int64_t n = values.shape[0], d = values.shape[1], n_bags = offsets.shape[0] - 1
+    _require_bags(offsets, n)
+    _require(out.shape[0] == n_bags and out.shape[1] == 3 and out.shape[2] == d, "out")
+    if n_bags == 0 or d == 0:
+        return
+    with nogil:
+        kernels_for(&values[0, 0]).bag_moments(
+            bag_rows(&values[0, 0], n, d, &offsets[0], n_bags), &out[0, 0, 0], n_threads
+        )
 
 
 def bag_two_min(

@@ -145,6 +145,13 @@ class NativeBackend:
         return self._reduce("deviation", values, offsets)
 
     @or_reference
+    def bag_moments(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_moments`."""
+        out = np.empty((len(offsets) - 1, 3, values.shape[1]))
+        _kernels.bag_moments(_plain(values), _plain(offsets, np.int64), out, self.n_threads)
+        return out
+
+    @or_reference
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""
         columns = _columns(values)

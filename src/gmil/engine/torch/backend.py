@@ -127,6 +127,12 @@ class TorchBackend:
         return self._reduce(kernels.Segments.deviation, values, offsets)
 
     @or_reference
+    def bag_moments(self, values: Floats, offsets: Integers) -> Floats:
+        """See `gmil.engine.reference.bag_moments`."""
+        columns = to_device(values, self.device)
+        return _like(values, kernels.segments(offsets, self.device).moments(columns))
+
+    @or_reference
     def bag_two_min(self, values: Floats, offsets: Integers) -> BagMinima:
         """See `gmil.engine.reference.bag_two_min`."""
         columns = to_device(values.reshape(len(values), -1), self.device)

@@ -144,7 +144,7 @@ class Segments:
     def moments(self, values: torch.Tensor) -> torch.Tensor:
         """Return size, mean and sum of squared deviations of every bag, measured from its first row.
 
-        See `gmil.engine.moments.moment_table`, (n_bags, 3, n_columns).
+        See `gmil.engine.reference.bag_moments`, (n_bags, 3, n_columns).
         """
         first = values[self.offsets[:-1]]
         moved = first[self.bag_of]

@@ -136,6 +136,32 @@ void bag_moment(const BagRows<T>& bags, T* out, int n_threads) {
   });
 }
 
+// Size, mean and sum of squared deviations of every bag, (n_bags, 3, n_features), measured from its first row: they
+// lose no digits far from zero, and the deviations of equal rows are zero, exactly.
+template <class T>
+void bag_moments(const BagRows<T>& bags, double* out, int n_threads) {
+  const std::int64_t d = bags.values.n_features;
+  for_each_bag(bags, n_threads, [&](std::int64_t b) {
+    const std::int64_t n_rows = bags.offsets[b + 1] - bags.offsets[b];
+    const double n = static_cast<double>(n_rows);
+    double* to = out + 3 * b * d;
+    fill(to, d, n);
+    for (std::int64_t begin = 0; begin < d; begin += kSummedColumns) {
+      const T* first = bags.values.row(bags.offsets[b]) + begin;
+      const std::int64_t width = at_most(kSummedColumns, d - begin);
+      double start[kSummedColumns], moved[kSummedColumns];
+      for (std::int64_t j = 0; j < width; ++j) start[j] = static_cast<double>(first[j]);
+      sum_columns(first, n_rows, d, width, moved, [&](double value, std::int64_t j) { return value - start[j]; });
+      for (std::int64_t j = 0; j < width; ++j) moved[j] /= n;
+      sum_columns(first, n_rows, d, width, to + 2 * d + begin, [&](double value, std::int64_t j) {
+        const double away = value - start[j] - moved[j];
+        return away * away;
+      });
+      for (std::int64_t j = 0; j < width; ++j) to[d + begin + j] = start[j] + moved[j];
+    }
+  });
+}
+
 // The smallest value, the first row that has it, and the smallest of the others (infinity in a bag of one).
 template <class T>
 void bag_two_min(const BagRows<T>& bags, T* smallest, std::int64_t* where, T* second, int n_threads) {

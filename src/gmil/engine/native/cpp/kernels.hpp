@@ -61,6 +61,7 @@ struct Kernels {
 
   // One row for every bag, (n_bags, n_features), by `Reduction`.
   void (*bag_reduce[kReductions])(const BagRows<T>&, T* out, int n_threads);
+  void (*bag_moments)(const BagRows<T>&, double* out, int n_threads);
   void (*bag_two_min)(const BagRows<T>&, T* smallest, std::int64_t* where, T* second, int n_threads);
 };
 

@@ -21,6 +21,7 @@ constexpr Kernels<T> kernels_of() {
           lloyd<T>,
           gram_matrix<T>,
           {bag_select<T, Smaller>, bag_select<T, Larger>, bag_moment<T, false>, bag_moment<T, true>},
+          bag_moments<T>,
           bag_two_min<T>};
 }
 
