@@ -10,6 +10,7 @@ import numpy as np
 import gmil
 from gmil.engine import resolve
 from gmil.weighted.instances import instance_scores
+from gmil.weighted.views import InSpaces
 
 
 class OfKind(gmil.WeightedGMIL):
@@ -82,7 +83,7 @@ class ExactEffects(gmil.WeightedGMIL):
     def score_instances(self, X: Any, kind: str = "auto") -> Any:  # noqa: ARG002
         bags, fitted, backend = self._check_new(X), self._fitted(), resolve(self.backend, self.n_jobs)
         effects = instance_scores(fitted._replace(witnesses=None), bags, "effect", backend)
-        scores = fitted.witnesses.scores(fitted.spaces, bags.instances, backend)
+        scores = fitted.witnesses.scores(InSpaces(fitted.spaces, bags, backend))
         odds = fitted.witnesses.witness_scores(fitted.decide(bags, backend), effects, scores, bags.offsets)
         return odds[:, 0] if self._is_binary() else odds
 

@@ -13,10 +13,11 @@ from sklearn.metrics import roc_auc_score
 import gmil
 from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
+from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.scaling import rank_knots
-from gmil.weighted.instances import features_without
+from gmil.weighted.effects import changes_without, means_without
 from gmil.weighted.model import KERNELS, fit_candidate, refit_on_points, similarity
-from gmil.weighted.ridge import PENALTIES, calibrate, center_kernel, fit_ridge, stack
+from gmil.weighted.ridge import PENALTIES, center_kernel, fit_ridge
 from gmil.weighted.views import bag_features
 
 BACKEND = resolve("numpy")
@@ -66,7 +67,7 @@ def test_what_is_left_out_in_closed_form_is_what_refitting_predicts(seed, groupe
             refit = plain_ridge(kernel, targets, weights, fit.penalties[target] * centering.trace, rest)
             np.testing.assert_allclose(fit.left_out[held_out, target], refit(held_out)[:, target], atol=1e-6)
     errors = (weights / weights.sum()) @ (targets - fit.left_out) ** 2
-    np.testing.assert_allclose(fit.errors, errors, rtol=1e-9)
+    np.testing.assert_allclose(fit.errors, errors, rtol=1e-9, atol=1e-20)
 
 
 def center_rows(rows, centering, weights):
@@ -100,7 +101,7 @@ def test_stacking_prefers_the_view_that_is_right_and_never_subtracts():
     rng = np.random.default_rng(0)
     target = rng.choice([-1.0, 1.0], size=200)
     views = np.column_stack([target + rng.normal(0, 0.5, 200), rng.normal(size=200), -target])
-    weights = stack(views, target, np.ones(200))
+    weights = ridge_weights(views, target, np.ones(200))
     assert (weights >= 0).all()
     assert weights[0] > 5 * weights[1]
     assert weights[2] == 0
@@ -156,12 +157,37 @@ def test_features_without_an_instance_are_those_of_the_smaller_bag(kind, backend
     engine = resolve(backend)
     bags = Bags.from_list([rng.normal(size=(n, 3)) for n in (2, 5, 3)])
     centers = rng.normal(size=(4, 3))
-    found = features_without(bags.instances, bags.offsets, kind, centers, engine)
+    whole = bag_features(bags.instances, bags.offsets, kind, centers, engine)
+    if kind == "moments":
+        found = means_without(bags.instances, bags.offsets, kind, engine)
+    else:
+        found = np.repeat(whole, bags.sizes, axis=0)
+        changes = changes_without(bags.instances, bags.offsets, kind, centers, engine)
+        found[changes.instance, changes.column] = changes.value
+        assert (np.diff(changes.instance) >= 0).all()
+        assert len(changes.instance) == whole.size
     for i, bag in enumerate(bags):
         for j in range(len(bag)):
             rest = np.delete(bag, j, axis=0)
             expected = bag_features(rest, np.array([0, len(rest)]), kind, centers, engine)[0]
             np.testing.assert_allclose(found[bags.offsets[i] + j], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("vote", ["kernel", "linear"])
+@pytest.mark.parametrize("views", [("range",), ("moments",), ("nearest",), ("range", "moments", "nearest")])
+def test_effects_are_what_the_decision_loses_without_the_instance(vote, views):
+    if vote == "linear":
+        views = ("nearest",)
+    rng = np.random.default_rng(1)
+    bags = Bags.from_list([rng.normal(size=(n, 3)) + (i % 2) for i, n in enumerate([1, 2, 5, 3] * 8)])
+    y = np.arange(32) % 2
+    model = WeightedGMIL(12, views=views, vote=vote, random_state=0).fit(bags, y)
+    found = model.score_instances(bags, kind="effect")
+    decisions = model.decision_function(bags)
+    for i in (1, 2, 3):
+        for j in range(bags.sizes[i]):
+            rest = model.decision_function([np.delete(bags[i], j, axis=0)])[0]
+            assert found[bags.offsets[i] + j] == pytest.approx(decisions[i] - rest, abs=2e-5)
 
 
 def test_vlad_of_sparse_bags_by_hand():
@@ -175,7 +201,8 @@ def test_vlad_of_sparse_bags_by_hand():
 def test_sparse_features_without_an_instance_are_those_of_the_smaller_bag(kind):
     rng = np.random.default_rng(0)
     rows = rng.poisson(0.7, size=(7, 9)).astype(np.float32)
-    found = features_without(sp.csr_array(rows), np.array([0, 3, 7]), kind, np.empty((0, 9)), BACKEND).toarray()
+    offsets, scaled = np.array([0, 3, 7]), sp.csr_array(rows)
+    found = means_without(scaled, offsets, kind, BACKEND).toarray()
     for start, end in ((0, 3), (3, 7)):
         for j in range(start, end):
             rest = sp.csr_array(np.delete(rows[start:end], j - start, axis=0))

@@ -15,7 +15,7 @@ from scipy.optimize import minimize as scipy_minimize
 from tests.torch_devices import TORCH_BACKENDS, figures_of_benchmark
 
 import gmil
-from gmil.engine import moments, reference, resolve
+from gmil.engine import reference, resolve
 from gmil.weighted.model import fit_candidate
 from gmil.weighted.noisy_or import bag_log_probabilities, balanced, fit_noisy_or
 
@@ -210,20 +210,20 @@ class TestKernels:
             found = getattr(engine, name)(there, offsets)
             assert isinstance(found, torch.Tensor)
             assert_allclose(found.cpu().numpy(), getattr(reference, name)(values, offsets), rtol=1e-5)
-        found = moments.moment_table(there, offsets, engine).cpu().numpy()
+        found = engine.bag_moments(there, offsets).cpu().numpy()
         tolerance = 1e-5 if dtype == "float32" else 1e-12
-        assert_allclose(found, moments.moment_table(values, offsets, reference), rtol=tolerance, atol=tolerance)
+        assert_allclose(found, reference.bag_moments(values, offsets), rtol=tolerance, atol=tolerance)
 
     def test_an_outlier_in_front_does_not_hide_the_others(self, backend):
         values = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
         values[0] = 3000
         offsets = np.array([0, 400])
-        found = moments.moment_table(torch.from_numpy(values).to(resolve(backend).device), offsets, resolve(backend))
-        assert_allclose(found.cpu(), moments.moment_table(values, offsets, reference), rtol=1e-4)
+        found = resolve(backend).bag_moments(torch.from_numpy(values).to(resolve(backend).device), offsets)
+        assert_allclose(found.cpu(), reference.bag_moments(values, offsets), rtol=1e-4)
 
     def test_equal_instances_have_no_deviation(self, backend):
         values = torch.full((300, 2), 0.1, device=resolve(backend).device)
-        found = moments.moment_table(values, np.array([0, 100, 300]), resolve(backend)).cpu().numpy()
+        found = resolve(backend).bag_moments(values, np.array([0, 100, 300])).cpu().numpy()
         assert_array_equal(found[:, 2], 0)
         assert_array_equal(found[:, 1], np.float32(0.1))
 

@@ -13,6 +13,7 @@ from gmil.greedy.codebook_classifier import CodebookClassifier
 from gmil.greedy.windows import KERNELS, choose_apart, choose_width, window_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
+from gmil.stacking import fit_slope
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import fit_space
 
@@ -128,7 +129,7 @@ class DensityRatio(CodebookClassifier):
         bag_distances = self._voter().positive_distances(to_targets, bags.offsets, backend)[:, 0]
         self.threshold_ = voting.choose_threshold(self.threshold, bag_distances, positive, 0.0)
         decisions = voting.decide(bag_distances, self.threshold_)
-        self.slope_ = voting.fit_slope(decisions, training.labels)
+        self.slope_ = fit_slope(decisions, training.labels)
 
     def _fit_targets(self, instances: Instances, positive: Booleans, generator: np.random.Generator) -> None:
         candidates = self._candidates(positive, generator)

@@ -28,6 +28,7 @@ from gmil.parameters import (
     parameters,
 )
 from gmil.scale import LazyBags
+from gmil.stacking import fit_slope
 from gmil.transform.scaling import SCALINGS
 from gmil.transform.space import METRICS
 
@@ -236,7 +237,7 @@ class GMIL(CodebookClassifier):
         labels = np.searchsorted(self.classes_, training.y)  # whichever of two is positive
         learn = self._learn_lazily if isinstance(training.bags, LazyBags) else self._learn_in_memory
         decisions = learn(training._replace(labels=labels), self._positive_bags(labels))
-        self.slope_ = voting.fit_slope(self._oriented(decisions), labels)
+        self.slope_ = fit_slope(self._oriented(decisions), labels)
 
     def _learn_in_memory(self, training: Training, positive: Booleans) -> Floats:
         """Learn the codebooks; return the decisions about training bags."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
@@ -170,30 +168,3 @@ def _threshold_with_fewest_errors(distances: Floats, positive: Booleans) -> floa
     if best == len(ordered):
         return float(np.nextafter(ordered[-1], np.inf))
     return float((ordered[best - 1] + ordered[best]) / 2)
-
-
-def fit_slope(decisions: Floats, labels: Integers) -> float:
-    """Return a > 0 such that a times the decisions are the best log-odds of the labels, with no intercept.
-
-    Parameters
-    ----------
-    decisions : array of shape (n_bags,) or (n_bags, n_classes)
-    labels : array of shape (n_bags,)
-        The class number of every bag.
-    """
-    logits = np.column_stack([np.zeros(len(decisions)), decisions]) if decisions.ndim == 1 else decisions
-    size = float(np.sqrt(np.mean(np.square(decisions, dtype=np.float64))))
-    if size == 0:
-        return 1.0
-    n_bags, n_classes = logits.shape
-    # Soft targets, as Platt's, keep the slope finite where training bags are separated perfectly.
-    counts = np.bincount(labels, minlength=n_classes)
-    targets = np.full((n_bags, n_classes), 1.0) / (counts[labels] + n_classes)[:, None]
-    targets[np.arange(n_bags), labels] = (counts[labels] + 1) / (counts[labels] + n_classes)
-
-    def loss(log_slope: float) -> float:
-        scaled = np.exp(log_slope) / size * logits
-        return float(-(targets * (scaled - logsumexp(scaled, axis=1, keepdims=True))).sum())
-
-    best: Any = minimize_scalar(loss, bounds=(-7.0, 7.0), method="bounded")
-    return float(np.exp(best.x) / size)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
 from gmil.errors import VideoError
 from gmil.io.model_files.schema import Array, Fitted, Items, OrNone, Record
+from gmil.stacking import logistic_weights
 from gmil.video.topics import SAVED_TOPICS, TOPICS, Topics, learn_topics
 from gmil.weighted import WeightedGMIL
 
@@ -171,15 +170,5 @@ def _weights_of_event(odds: Floats, positive: Booleans, weights: Floats) -> tupl
     equal = np.full(n_views, 1 / n_views)
     if not positive.any() or positive.all():
         return equal, 0.0  # nothing to learn from
-    signs = np.where(positive, 1.0, -1.0)
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        margins = signs * (odds @ parameters[:-1] + parameters[-1])
-        away = (parameters[:-1] - equal) / equal
-        pull = -weights * signs * expit(-margins)
-        slopes = np.append(odds.T @ pull + away / equal, pull.sum())
-        return float(away @ away / 2 - weights @ log_expit(margins)), slopes
-
-    bounds = [(0, None)] * n_views + [(None, None)]
-    found: Any = minimize(loss, np.append(equal, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
-    return found.x[:-1], float(found.x[-1])
+    found, _ = logistic_weights(odds, positive, weights, equal, width=1 / n_views)
+    return found[:-1], float(found[-1])

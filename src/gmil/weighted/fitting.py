@@ -12,10 +12,18 @@ import scipy.sparse as sp
 from gmil.engine import is_torch, one_blas_thread, resolve
 from gmil.engine.resident import as_array
 from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
+from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.space import Space
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
-from gmil.weighted.ridge import calibrate, stack
-from gmil.weighted.views import KINDS, SCALES, SPARSE_KINDS, CentersInSpace, bag_features, kinds_of
+from gmil.weighted.views import (
+    KINDS,
+    SCALES,
+    SPARSE_KINDS,
+    CentersInSpace,
+    bag_features,
+    by_blocks,
+    kinds_of,
+)
 from gmil.weighted.witness import WITNESSES, WitnessModel
 from gmil.weighted.witness_fitting import draft_witnesses, pool_in_memory, weigh_witnesses
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.weighted.views import InSpaces
 
 
 _COLUMN_SPACE = Record(
@@ -87,28 +96,25 @@ class FittedViews(NamedTuple):
 
     def decide(self, bags: Bags, backend: Backend) -> Floats:
         """Return log-odds, (n_bags, n_problems)."""
-        decisions = self.decide_by_views(bags, backend)
-        if self.witnesses is None:
-            return decisions
-        largest = self.witnesses.largest(self.spaces, bags, backend)
-        return self.witnesses.stacked(decisions, largest)
+        return by_blocks(self._decide_block, self.spaces, bags, backend)
 
-    def decide_by_views(self, bags: Bags, backend: Backend) -> Floats:
+    def _decide_block(self, taken: InSpaces) -> Floats:
+        decisions = self.decide_by_views(taken)
+        return decisions if self.witnesses is None else self.witnesses.stacked(decisions, self.witnesses.largest(taken))
+
+    def decide_by_views(self, taken: InSpaces) -> Floats:
         """Return log-odds by the views alone, (n_bags, n_problems)."""
-        decisions = np.tile(self.intercepts, (len(bags), 1))
-        for space, views in self.by_space():
-            scaled = space.apply(bags.instances, backend)
+        decisions = np.tile(self.intercepts, (len(taken.bags), 1))
+        for space, kind, views in self.by_kind():
+            features = taken.features(space, kind)
             for view in views:
-                features = bag_features(scaled, bags.offsets, view.kind, space.centers, backend)
-                decisions += view.votes(features, backend)
+                decisions += view.votes(features, taken.backend)
         return decisions
 
-    def by_space(self) -> Iterator[tuple[CentersInSpace, list[View]]]:
-        """Yield every scaling that is used, with its views."""
-        for i, space in enumerate(self.spaces):
-            views = [view for view in self.views if view.space == i]
-            if views:
-                yield space, views
+    def by_kind(self) -> Iterator[tuple[int, str, list[View]]]:
+        """Yield the number of every space that is used, a kind of vectors there, and its views."""
+        for key in dict.fromkeys((view.space, view.kind) for view in sorted(self.views, key=lambda view: view.space)):
+            yield *key, [view for view in self.views if (view.space, view.kind) == key]
 
     @classmethod
     def from_plain(
@@ -348,7 +354,7 @@ def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tup
         left_out = np.empty((len(targets), 0))  # a sample may have led to no view
         if candidates:
             left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
-            shares[:, problem] = stack(left_out, targets[:, problem], weights)
+            shares[:, problem] = ridge_weights(left_out, targets[:, problem], weights)
         slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
     return shares, slopes, shifts
 

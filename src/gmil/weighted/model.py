@@ -43,6 +43,12 @@ class View(NamedTuple):
             return features
         return bounded((features - beside(self.shift, features, wide=True)) / beside(self.divisor, features, wide=True))
 
+    def standardised_entries(self, values: Floats, columns: Integers) -> Floats:
+        """Return single entries of vectors of bags in the units of this view, in double precision."""
+        if self.shift is not None and self.divisor is not None:
+            values = bounded((values - self.shift[columns]) / self.divisor[columns])
+        return values.astype(np.float64)
+
     def votes(self, features: Floats, backend: Backend) -> Floats:
         """Return the decisions of the view about bags, (n_bags, n_problems)."""
         columns = self.standardised(features)

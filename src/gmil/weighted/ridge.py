@@ -1,26 +1,21 @@
-"""Kernel ridge regression with leave-one-out (or leave-group-out) predictions in closed form, and their stacking."""
+"""Kernel ridge regression with leave-one-out (or leave-group-out) predictions in closed form."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, nnls
-from scipy.special import expit, log_expit
 
 from gmil.engine.eigen import eigh
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Floats, Integers
 
 PENALTIES = np.logspace(-4, 3, 22) / 10
 """Penalties to choose from, per training bag, for kernels whose trace is the number of bags."""
 
 LEAST_LEFT = 1e-6
 """The least that a bag leaves to the others: one that decides about itself alone has no prediction."""
-
-_SHRINKAGE = 0.1
-"""How strongly stacking draws the weights of views to equal ones, per training bag."""
 
 
 class Centering(NamedTuple):
@@ -105,42 +100,3 @@ def _left_out_residuals(
             hat = (part * factors) @ part.T * ratios + shares[rows][None, :]
             left_out[rows, number] = np.linalg.lstsq(np.eye(len(rows)) - hat, residuals[rows, number], rcond=1e-10)[0]
     return left_out
-
-
-def stack(left_out: Floats, target: Floats, weights: Floats) -> Floats:
-    """Return a weight for every view, none negative, that predicts best what was left out.
-
-    Weights are drawn to equal ones: picking one view is worse than averaging, and so is an average of all.
-
-    Parameters
-    ----------
-    left_out : array of shape (n, n_views)
-    target : array of shape (n,)
-    weights : array of shape (n,)
-    """
-    n, n_views = left_out.shape
-    root = np.sqrt(weights * n / weights.sum())
-    pull = np.sqrt(_SHRINKAGE * n)
-    rows = np.vstack([root[:, None] * left_out, pull * np.eye(n_views)])
-    goal = np.concatenate([root * target, np.full(n_views, pull / n_views)])
-    found: Any = nnls(rows, goal)[0]
-    return np.asarray(found)
-
-
-def calibrate(decisions: Floats, positive: Booleans, weights: Floats) -> tuple[float, float]:
-    """Return slope > 0 and shift such that ``slope * decision + shift`` are log-odds of being positive."""
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
-    # Soft targets, as Platt's, keep the slope finite where the classes are separated perfectly.
-    goal = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-    size = float(np.sqrt(np.mean(decisions**2))) or 1.0
-    shares = weights / weights.sum()
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        slope, shift = np.exp(parameters[0]), parameters[1]
-        odds = slope * decisions / size + shift
-        value = -shares @ (goal * log_expit(odds) + (1 - goal) * log_expit(-odds))
-        pull = shares * (expit(odds) - goal)
-        return float(value), np.array([pull @ (slope * decisions / size), pull.sum()])
-
-    found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-5, 5), (-30, 30)])
-    return float(np.exp(found.x[0]) / size), float(found.x[1])

@@ -53,6 +53,7 @@ MOST_IN_MEMORY = 200_000
 """Instances in memory on which choices are made, unless there are more or ``sample_size`` is given."""
 MOST_BAGS = 30_000
 """Bags that a fit learns from: a few hundred points of comparison hold no more than these tell."""
+_BAGS_TO_CHOOSE_ON = 500
 _SHARE_OF_WEIGHT = 0.8
 """The share of all weight that the views must have which are fitted to whole bags."""
 
@@ -199,10 +200,14 @@ def _choose_on(plan: Plan, drawn: Sample, sample: Bags, backend: Backend) -> Cho
         generator=plan.generator,
         order=drawn.order,
     )
-    found = fit_views(sample, spaces, tuple(model.views), learning, max_bags=model.max_bags, generator=plan.generator)
+    views, own = tuple(model.views), {"max_bags": model.max_bags, "generator": plan.generator}
     if not is_final:
+        # Weights are found again on whole bags: which views have any is known from fewer.
+        few = sample_of_bags(learning.positive, _BAGS_TO_CHOOSE_ON, plan.generator)
+        found = fit_views(sample if few is None else sample[few], spaces, views, learning.some(few), **own)
         drafts = draft_witnesses(sample, spaces, learning, plan.generator) if model._models_witnesses() else None
         return Choice(spaces, found, _worth_fitting(found), _of_all(drafts, chosen, plan), is_final)
+    found = fit_views(sample, spaces, views, learning, **own)
     found = found.with_witnesses(sample, learning, plan.generator) if model._models_witnesses() else found
     return Choice(spaces, found, found.views, None, is_final)
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from gmil.bags.parts import blocks_of_bags
+from gmil.engine import one_blas_thread, resolve
 from gmil.engine.resident import as_array, is_tensor, namespace, take_rows
 from gmil.transform.space import Space, fit_scaling
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
 
@@ -20,6 +26,7 @@ SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
+_ENTRIES_AT_ONCE = 2_000_000
 
 
 class CentersInSpace(NamedTuple):
@@ -32,6 +39,29 @@ class CentersInSpace(NamedTuple):
     def apply(self, X: Instances, backend: Backend | None = None) -> Instances:
         """Take instances into the space, see `in_single_precision`."""
         return in_single_precision(self.space, X, backend)
+
+
+class InSpaces:
+    """Bags in the spaces of a model; an instance is taken into a space once, however many views there are.
+
+    Many instances, of one large bag, are not kept: they are taken anew.
+    """
+
+    def __init__(self, spaces: Sequence[CentersInSpace], bags: Bags, backend: Backend) -> None:
+        self.spaces, self.bags, self.backend = spaces, bags, backend
+        self._kept: dict[int, Instances] = {}
+
+    def __getitem__(self, number: int) -> Instances:
+        if number in self._kept:
+            return self._kept[number]
+        scaled = self.spaces[number].apply(self.bags.instances, self.backend)
+        if self.bags.n_instances <= 4 * rows_at_once(self.bags.n_features):
+            self._kept[number] = scaled
+        return scaled
+
+    def features(self, number: int, kind: str) -> Floats:
+        """Return one vector per bag, see `bag_features`."""
+        return bag_features(self[number], self.bags.offsets, kind, self.spaces[number].centers, self.backend)
 
 
 def in_single_precision(space: Space, X: Instances, backend: Backend | None = None) -> Instances:
@@ -117,3 +147,26 @@ def unit_roots(means: Any) -> Any:
     Sparse stays sparse. A word that comes often in a few instances weighs less beside words that come here and there.
     """
     return sp.csr_array(normalize(means.sign() * abs(means).sqrt()))
+
+
+def rows_at_once(n_columns: int) -> int:
+    """Return how many instances are measured together: with all that is made of them they stay near the processor."""
+    return max(1000, _ENTRIES_AT_ONCE // max(n_columns, 100))
+
+
+def blocks_of(bags: Bags) -> Iterator[Bags]:
+    """Yield runs of bags of a bounded number of instances; a larger bag is a run of its own."""
+    blocks = blocks_of_bags(bags.offsets, rows_at_once(bags.n_features))
+    return (bags[block] for block in blocks) if len(blocks) > 1 else iter([bags])
+
+
+def by_blocks(
+    function: Callable[[InSpaces], Floats], spaces: list[CentersInSpace], bags: Bags, backend: Backend
+) -> Floats:
+    """Return what a function finds in runs of bags, one below the other; runs are shared between threads."""
+    blocks = list(blocks_of(bags))
+    if len(blocks) == 1:
+        return function(InSpaces(spaces, bags, backend))
+    one_thread = resolve(backend.name, 1)
+    with one_blas_thread(), ThreadPoolExecutor(backend.n_threads) as pool:
+        return np.concatenate(list(pool.map(lambda block: function(InSpaces(spaces, block, one_thread)), blocks)))

@@ -14,17 +14,14 @@ from scipy.special import log_expit
 from gmil.engine.resident import beside, in_double, is_tensor, namespace
 from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrMissing, Record
 from gmil.weighted.noisy_or import bag_log_probabilities
+from gmil.weighted.views import rows_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
-    from gmil.weighted.views import CentersInSpace
+    from gmil.weighted.views import CentersInSpace, InSpaces
 
 _MOST_LANDMARKS = 300
-_INSTANCES_AT_ONCE = 4096
 _HALVINGS = 20
 _EFFECT_FLOOR = 0.2
 """The effect (in log-odds) of a witness for which others of its bag stand in."""
@@ -78,16 +75,6 @@ class Scorer(NamedTuple):
     def scores_of(self, columns: Any) -> Floats:
         """Return the same from the columns of instances, see `columns_of`."""
         return affine(columns, self.coefficients, self.intercepts)
-
-
-def blocks_of(bags: Bags) -> Iterator[Bags]:
-    """Yield runs of bags of a bounded number of instances; a larger bag is a run of its own."""
-    start = 0
-    while start < len(bags):
-        end = int(np.searchsorted(bags.offsets, bags.offsets[start] + _INSTANCES_AT_ONCE, side="right")) - 1
-        end = max(end, start + 1)
-        yield bags[start:end]
-        start = end
 
 
 def columns_of(scaled: Instances, kernel: str, gamma: float, landmarks: Floats, backend: Backend) -> Any:
@@ -149,27 +136,25 @@ class WitnessModel(NamedTuple):
         """Whether any scorer has a weight in the decision about a bag."""
         return any(scorer.stacking.any() for scorer in self.scorers)
 
-    def scores(self, spaces: Sequence[CentersInSpace], instances: Instances, backend: Backend) -> Floats:
+    def scores(self, taken: InSpaces) -> Floats:
         """Return log-odds of instances by every scorer, (n_scorers, n_instances, n_problems)."""
-        found = np.empty((len(self.scorers), instances.shape[0], len(self.base)))
-        for start in range(0, instances.shape[0], _INSTANCES_AT_ONCE):
-            rows = slice(start, start + _INSTANCES_AT_ONCE)
-            scaled: dict[int, Any] = {}
-            for number, scorer in enumerate(self.scorers):
-                space = spaces[scorer.space]
-                if scorer.space not in scaled:
-                    scaled[scorer.space] = space.apply(instances[rows], backend)
-                found[number, rows] = scorer.scores(scaled[scorer.space], landmarks_of(space), backend)
+        n_instances, at_once = taken.bags.n_instances, rows_at_once(taken.bags.n_features)
+        found = np.empty((len(self.scorers), n_instances, len(self.base)))
+        for own, scorer in zip(found, self.scorers, strict=True):
+            scaled, landmarks = taken[scorer.space], landmarks_of(taken.spaces[scorer.space])
+            for start in range(0, n_instances, at_once):
+                rows = slice(start, start + at_once)
+                own[rows] = scorer.scores(scaled[rows], landmarks, taken.backend)
         return found
 
-    def largest(self, spaces: Sequence[CentersInSpace], bags: Bags, backend: Backend) -> Floats:
+    def largest(self, taken: InSpaces) -> Floats:
         """Return the largest log-odds in every bag by every scorer, (n_scorers, n_bags, n_problems).
 
         Where no scorer has a weight in the decision, their means stand in for them.
         """
         if not self.decides:
-            return self.nothing(len(bags))
-        return np.stack([backend.bag_max(own, bags.offsets) for own in self.scores(spaces, bags.instances, backend)])
+            return self.nothing(len(taken.bags))
+        return np.stack([taken.backend.bag_max(own, taken.bags.offsets) for own in self.scores(taken)])
 
     def nothing(self, n_bags: int) -> Floats:
         """Return largest log-odds that add nothing to a decision, (n_scorers, n_bags, n_problems)."""

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
 
 from gmil.engine import one_blas_thread
 from gmil.engine.eigen import eigh
 from gmil.engine.resident import as_array, beside, is_tensor, namespace, take_rows
 from gmil.model_selection.folds import inner_folds
 from gmil.model_selection.metrics import auc
+from gmil.stacking import logistic_weights
 from gmil.weighted.noisy_or import fit_noisy_or
-from gmil.weighted.witness import Scorer, WitnessModel, affine, blocks_of, columns_of, landmarks_of
+from gmil.weighted.views import blocks_of
+from gmil.weighted.witness import Scorer, WitnessModel, affine, columns_of, landmarks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -305,23 +305,7 @@ def _stack(columns: Floats, positive: Booleans, weights: Floats) -> Floats:
     as_they_are = np.append(prior, 0.0)
     if positive.all() or not positive.any():
         return as_they_are
-    together, loss = _fit_logistic(columns, positive, weights, prior)
-    alone = _fit_logistic(columns[:, :1], positive, weights, prior[:1])[1]
-    return together if alone - loss > columns.shape[1] - 1 else as_they_are
-
-
-def _fit_logistic(columns: Floats, positive: Booleans, weights: Floats, prior: Floats) -> tuple[Floats, float]:
-    """Return weights, none negative and drawn to a prior, with the intercept; and the loss."""
-    sign = np.where(positive, 1.0, -1.0)
     counts = weights / weights.mean()
-
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        margins = sign * (columns @ parameters[:-1] + parameters[-1])
-        pull = -sign * counts * expit(-margins)
-        away = parameters[:-1] - prior
-        value = away @ away / 2 - counts @ log_expit(margins)
-        return float(value), np.append(columns.T @ pull + away, pull.sum())
-
-    bounds = [(0, None)] * len(prior) + [(None, None)]
-    found: Any = minimize(loss, np.append(prior, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
-    return np.asarray(found.x), float(found.fun)
+    together, loss = logistic_weights(columns, positive, counts, prior)
+    _, alone = logistic_weights(columns[:, :1], positive, counts, prior[:1])
+    return together if alone - loss > columns.shape[1] - 1 else as_they_are

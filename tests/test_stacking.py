@@ -1,0 +1,54 @@
+"""Logistic weights of left-out decisions: the best, never negative, and near their prior where little is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_expit
+from sklearn.linear_model import LogisticRegression
+
+from gmil.stacking import logistic_weights
+
+
+@pytest.fixture
+def decisions():
+    """Return two models, of which the second knows nothing, and labels drawn from twice the first."""
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(4000, 2))
+    return columns, rng.random(4000) < expit(2 * columns[:, 0] + 0.5)
+
+
+def test_many_bags_find_what_the_labels_were_drawn_from(decisions):
+    columns, positive = decisions
+    found, loss = logistic_weights(columns, positive, np.ones(4000), np.full(2, 0.5))
+    np.testing.assert_allclose(found, [2, 0, 0.5], atol=0.15)
+    signs = np.where(positive, 1, -1)
+    away = found[:2] - 0.5
+    assert loss == pytest.approx(away @ away / 2 - log_expit(signs * (columns @ found[:2] + found[2])).sum())
+
+
+def test_around_zero_it_is_logistic_regression_where_no_weight_is_negative(decisions):
+    columns = decisions[0][:200]
+    positive = np.random.default_rng(1).random(200) < expit(2 * columns[:, 0] - columns[:, 1])
+    found, _ = logistic_weights(columns, positive, np.ones(200), np.zeros(2), width=2.0)
+    both = LogisticRegression(C=4, tol=1e-8).fit(columns, positive)
+    assert (both.coef_[0] >= 0).tolist() == [True, False]
+    one = LogisticRegression(C=4, tol=1e-8).fit(columns[:, :1], positive)
+    np.testing.assert_allclose(found, [one.coef_[0, 0], 0, one.intercept_[0]], rtol=1e-3)
+
+
+def test_a_narrow_prior_and_weights_of_zero_leave_weights_as_they_are(decisions):
+    columns, positive = decisions
+    prior = np.array([0.3, 0.7])
+    narrow, _ = logistic_weights(columns[:50], positive[:50], np.ones(50), prior, width=1e-4)
+    np.testing.assert_allclose(narrow[:2], prior, atol=1e-4)
+    nothing, loss = logistic_weights(columns[:50], positive[:50], np.zeros(50), prior)
+    assert (nothing[:2].tolist(), loss) == (prior.tolist(), 0.0)
+
+
+def test_a_weight_of_two_counts_as_two_bags(decisions):
+    columns, positive = (array[:60] for array in decisions)
+    twice = np.repeat(np.arange(60), 2)
+    weighted, _ = logistic_weights(columns, positive, np.full(60, 2.0), np.zeros(2))
+    repeated, _ = logistic_weights(columns[twice], positive[twice], np.ones(120), np.zeros(2))
+    np.testing.assert_allclose(weighted, repeated, atol=1e-5)
