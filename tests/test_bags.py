@@ -82,7 +82,7 @@ def test_from_list_without_bags_is_refused():
         (np.float64, np.float64),
         (">f4", np.float32),
         (">f8", np.float64),
-        (np.float16, np.float64),
+        (np.float16, np.float32),
         (np.longdouble, np.float64),
         (np.int8, np.float64),
         (np.int64, np.float64),

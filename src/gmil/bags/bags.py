@@ -34,7 +34,7 @@ class Bags:
     Parameters
     ----------
     instances : array or sparse array of shape (n_instances, n_features)
-        Kept as C-contiguous float32 or float64 (other numbers become float64), or as a CSR array.
+        Kept as C-contiguous float32 or float64, or as a CSR array. float16 becomes float32, other numbers float64.
     offsets : array of shape (n_bags + 1,)
         Bag ``i`` is ``instances[offsets[i]:offsets[i + 1]]``; no bag may be empty.
     bag_ids : array of shape (n_bags,), optional

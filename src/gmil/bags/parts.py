@@ -61,7 +61,7 @@ def instance_matrix(X: Any, name: str) -> Any:
     if array.dtype.kind not in "biuf":
         msg = f"{name} must hold numbers, got {array.dtype} data. Convert it to float first."
         raise BagValidationError(msg)
-    dtype = np.float32 if array.dtype.newbyteorder("=") == np.float32 else np.float64
+    dtype = tables.float_type(array.dtype)
     if not sp.issparse(array):
         return np.ascontiguousarray(array, dtype=dtype)
     matrix = sp.csr_array(array).astype(dtype, copy=False)

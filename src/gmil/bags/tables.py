@@ -130,7 +130,13 @@ def matrix_type(schema: pa.Schema, features: str | Sequence[str]) -> np.dtype[An
     else:
         kinds = [schema.field(name).type for name in features]
     found = [np.dtype(np.float64 if pa.types.is_decimal(kind) else kind.to_pandas_dtype()) for kind in kinds]
-    return np.dtype(np.float32 if np.result_type(*found) == np.float32 else np.float64)
+    return float_type(np.result_type(*found))
+
+
+def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that numbers of this type have as instances of bags: that of 16 or 32 bits is float32."""
+    is_narrow = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if is_narrow else np.float64)
 
 
 NAMES_KEY = b"gmil_feature_names"

@@ -10,8 +10,8 @@ import numpy as np
 
 from gmil.bags.bag_files import Wanted, bag_file_header, checked_columns, read_bag_file
 from gmil.bags.parquet_files import read_schema
+from gmil.bags.tables import float_type
 from gmil.scale.parquet import missing_part, other_width, scan_file
-from gmil.scale.passes import float_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,6 @@ from gmil.bags.parquet_files import open_parquet, parquet_header, read_columns, 
 from gmil.bags.parts import group_rows
 from gmil.bags.roles import Roles, named_features
 from gmil.errors import BagValidationError, FormatError, MissingFileError
-from gmil.scale.passes import float_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -180,7 +179,7 @@ def scan_parquet(files: Sequence[Path], roles: Roles) -> Scanned:
             groups.append(group._replace(digest=_digest(path, file.metadata, roles, group)))
             sizes.append(n_rows)
     edges = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    source = ParquetSource(tuple(groups), edges, roles, width, float_type(dtype))
+    source = ParquetSource(tuple(groups), edges, roles, width, tables.float_type(dtype))
     return Scanned(source, *runs.bags())
 
 

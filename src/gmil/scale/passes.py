@@ -18,6 +18,7 @@ import numpy as np
 
 from gmil.bags.bags import Bags, bags_drawn
 from gmil.bags.finite import refuse_non_finite
+from gmil.bags.tables import float_type
 from gmil.errors import BagValidationError, FormatError
 
 if TYPE_CHECKING:
@@ -130,11 +131,6 @@ def _place_in_file(X: Any) -> int:
 
 def _mapped(name: str, dtype: str, offset: int, shape: tuple[int, ...], edges: Integers) -> ArraySource:
     return ArraySource(np.memmap(name, dtype, "r", offset, shape), edges)
-
-
-def float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that instances of this type have as bags."""
-    return np.dtype(np.float32 if dtype.newbyteorder("=") == np.float32 else np.float64)
 
 
 class Part(NamedTuple):
