@@ -73,6 +73,14 @@ def test_the_oldest_version_of_python_is_the_one_that_tools_are_told():
     assert parsed(WORKFLOWS["ci.yml"])["jobs"]["oldest"]["steps"][1]["with"]["python-version"] == classified()[0]
 
 
+@pytest.mark.skipif(not (ROOT / "setup.py").exists(), reason="setup.py is not here")
+def test_one_wheel_is_for_the_oldest_version_of_python_and_all_later_ones():
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert f"OLDEST_PYTHON = ({classified()[0].replace('.', ', ')})\n" in text
+    settings = PYPROJECT["tool"]["cibuildwheel"]
+    assert settings["environment"]["GMIL_ABI3"] == settings["macos"]["environment"]["GMIL_ABI3"] == "1"
+
+
 @in_a_checkout
 def test_the_version_stands_in_one_place():
     assigned = re.compile(r"^\s*(__version__|version|release)\s*[:=]\s*[\"']?\d", re.MULTILINE)

@@ -1,7 +1,10 @@
 """Build the wheel from the source archive, for as many systems as the compiler can.
 
-On Linux that is Zig's Clang: it brings the headers of an old glibc and its own C++ library, so that the wheel needs
-neither of this machine. Elsewhere the system's compiler builds it. Usage: python -m tools.packages.wheel [folder].
+The kernels use Python's limited API, so that one wheel is for all versions of Python from the oldest on. On Linux the
+compiler is Zig's Clang: it brings the headers of an old glibc and its own C++ library, so that the wheel needs
+neither of this machine. Elsewhere the system's compiler builds it.
+
+Usage: python -m tools.packages.wheel [folder].
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ def build(archive: Path, folder: Path, **environment: str) -> Path:
     """Build a wheel from the archive in pip's own environment."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-cache-dir"]
     command += ["--wheel-dir", str(folder), str(archive)]
-    subprocess.run(command, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": commit_time(), **environment})
+    environment |= {"GMIL_ABI3": "1", "SOURCE_DATE_EPOCH": commit_time()}
+    subprocess.run(command, check=True, env={**os.environ, **environment})
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -78,6 +82,7 @@ def main(folder: str = "dist") -> None:
         else:
             wheel = build(archive, built)
         check_contents(wheel)
+        subprocess.run([sys.executable, "-m", "abi3audit", "--strict", str(wheel)], check=True)
         subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(wheel)], check=True)
         (target / wheel.name).write_bytes(wheel.read_bytes())
     print(f"{folder}/{wheel.name}")
