@@ -54,6 +54,42 @@ bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation again
 fuzz: $(VENV)/tests-installed  ## Load thousands of mutated files in child processes; goes on where it ended, in results/fuzz
 	$(ONE_THREAD) $(BIN)/python -m tools.fuzz --jobs $(WORKERS)
 
+# Packages, and what checks the repository, have an environment of their own.
+PACKAGES = $(VENV)-packages
+.PHONY: sdist wheel test-wheel test-oldest oldest hygiene clean-packages
+
+$(PACKAGES)/%-installed: pyproject.toml
+	test -d $(PACKAGES) || $(PYTHON) -m venv $(PACKAGES)
+	$(PACKAGES)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(PACKAGES)/bin/python -m pip install --quiet --disable-pip-version-check --group $*
+	@touch $@
+
+sdist: $(PACKAGES)/packages-installed  ## Build the source archive twice, into dist/: both must have the same bytes
+	rm -rf dist
+	$(PACKAGES)/bin/python -m tools.packages.sdist
+
+wheel: sdist  ## Build the wheel for this machine from the source archive, into dist/
+	$(PACKAGES)/bin/python -m tools.packages.wheel
+
+test-wheel: wheel  ## Test the wheel with the newest dependencies, where there is neither compiler nor source
+	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room -n $(WORKERS) -m "not slow"
+
+test-oldest: wheel  ## The same with the oldest dependencies that pyproject.toml allows
+	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room --constraint tools/packages/oldest.txt -n $(WORKERS) -m "not slow"
+
+oldest: $(PACKAGES)/packages-installed  ## Write tools/packages/oldest.txt from pyproject.toml
+	$(PACKAGES)/bin/python -m tools.packages.oldest
+
+hygiene: $(PACKAGES)/hygiene-installed  ## Check spelling, workflows, the citation and what a repository should have
+	$(PACKAGES)/bin/typos
+	$(PACKAGES)/bin/zizmor --offline --quiet .github
+	$(PACKAGES)/bin/cffconvert --validate
+	$(PACKAGES)/bin/repo-review .
+
+clean: clean-packages
+clean-packages:
+	rm -rf $(PACKAGES)
+
 sanitize: $(VENV)/tests-installed  ## Run the kernel tests under the address and undefined-behaviour sanitizers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check setuptools Cython
 	tools/sanitize.sh $(abspath $(BIN)/python)

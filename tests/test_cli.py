@@ -223,7 +223,7 @@ def test_doctor(run):
     printed = run("doctor").stdout
     assert "backend" in printed
     assert "dask" in printed
-    assert not set("{}[]'") & set(printed)  # for people
+    assert not set("{}[]") & set(printed)  # for people
 
 
 # ------------------------------------------------------------------ bad input

@@ -164,7 +164,7 @@ def _size_range(bag_size: int | tuple[int, int]) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
-def _check_counts(least: int, **counts: int) -> None:
+def _check_counts(least: int, **counts: Any) -> None:
     for name, count in counts.items():
         fits = isinstance(count, (int, np.integer)) and count >= least
         _expect(fits, name, f"be an integer >= {least}", count)

@@ -194,7 +194,7 @@ def _no_workers(client: Any) -> str:
 
 def _lost(client: Any, error: BaseException) -> str:
     return (
-        f"The Dask cluster at {_address(client)} was lost, or its tasks were cancelled: {error or 'no reason'}. "
+        f"The Dask cluster at {_address(client)} was lost, or its tasks were cancelled: {str(error) or 'no reason'}. "
         "Start it again, and run the same again with a new client."
     )
 

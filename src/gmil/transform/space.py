@@ -202,7 +202,7 @@ def fit_space(
     return space._replace(whitening=whitening), np.asarray(instances @ whitening, dtype=X.dtype)
 
 
-def with_components(space: Space, X: Instances, n_components: float, generator: np.random.Generator) -> Space:
+def with_components(space: Space, X: Instances, n_components: int | float, generator: np.random.Generator) -> Space:
     """Return a scaling followed by principal components of instances; so many, or a share of the variance."""
     scaled, most = space.apply(X), min(X.shape)
     if n_components > most:

@@ -1,0 +1,1 @@
+"""Packages of gmil: the source archive, the wheel, and tests of the wheel where nothing else is."""
