@@ -73,6 +73,7 @@ sphinx_gallery_conf = {
     "reference_url": {"gmil": None},
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
     "write_computation_times": False,
     "min_reported_time": 1e9,
     "remove_config_comments": True,
