@@ -7,10 +7,10 @@ ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format parameters bench fuzz sanitize clean
+.PHONY: help setup demo test test-all lint format parameters docs docs-links bench fuzz sanitize clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,10 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/tests-installed: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+$(VENV)/docs-installed: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	@touch $@
 
 setup: $(VENV)/tests-installed  ## Make the environment with everything that development needs
@@ -44,6 +48,14 @@ format: $(VENV)/tests-installed  ## Format the code
 
 parameters: $(VENV)/installed  ## Write docs/reference/parameters.md from the classes
 	$(BIN)/python tools/parameters.py
+
+SPHINX = $(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky
+docs: $(VENV)/docs-installed  ## Build the site, needs no network, into docs/_build/site
+	$(SPHINX) --builder html docs docs/_build/html
+	$(BIN)/python tools/publish_docs.py docs/_build/html docs/_build/site
+
+docs-links: $(VENV)/docs-installed  ## Check the links to other sites (needs a network)
+	$(SPHINX) --builder linkcheck --define plot_gallery=0 docs docs/_build/linkcheck
 
 bench: $(VENV)/tests-installed  ## Measure the engine and cross-validation against plain scikit-learn, into results/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
@@ -95,4 +107,4 @@ sanitize: $(VENV)/tests-installed  ## Run the kernel tests under the address and
 	tools/sanitize.sh $(abspath $(BIN)/python)
 
 clean:  ## Remove the environment and what was built
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build docs/auto_examples docs/reference/generated src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

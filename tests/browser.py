@@ -1,8 +1,8 @@
 """Pages in a real browser: fixtures that open a file in Chromium and fail on anything that a visitor should not see.
 
 A test takes ``visit`` and calls ``visit(path)``. When it ends, it fails where the page wrote an error to the console,
-raised an exception, or asked for anything that does not lie in the page itself. Debian's chromium is used, nothing is
-downloaded.
+raised an exception, or asked for anything that does not lie on this machine. A page that needs a server is opened by
+its address. Debian's chromium is used, nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-LOCAL = ("file:", "data:", "blob:", "about:")
+LOCAL = ("file:", "data:", "blob:", "about:", "http://127.0.0.1:")
 NARROW, WIDE = 390, 1280
 LONG = "a_name_of_more_than_sixty_letters_without_any_space_in_it_as_files_have_them"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -46,7 +46,8 @@ def visit(chromium):
         contexts.append(context)
         page = context.new_page()
         watch(page, problems)
-        page.goto(Path(path).resolve().as_uri() + fragment)
+        served = str(path).startswith("http://")
+        page.goto((str(path) if served else Path(path).resolve().as_uri()) + fragment)
         return page
 
     yield opened

@@ -45,9 +45,9 @@ class Impute(TransformerMixin, BagEstimator, auto_wrap_output_keys=None):
 
     Attributes
     ----------
-    medians_ : array of shape (n_features_in_,)
+    medians_ : array of shape (n_features,)
         The median of every feature; NaN where a feature had no value at all and is left out.
-    indicated_ : array of bool, of shape (n_features_in_,)
+    indicated_ : array of bool, of shape (n_features,)
         Which features have an indicator.
     n_features_in_ : int
 
