@@ -33,7 +33,7 @@ _NUMBER = r"-?\d+\.\d*"  # its last digit may depend on the machine
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code, and the block of text right below it, which is what the code prints."""
+    """A block of code or commands, and the block of text right below it, which is what they print."""
 
     language: str
     code: str
@@ -56,13 +56,15 @@ def page_named(name):
     return ROOT / "docs" / f"{name}.md"
 
 
+def name_of(page):
+    """Return the name of a page, such as guide/table."""
+    return page.relative_to(ROOT).with_suffix("").as_posix().removeprefix("docs/")
+
+
 def blocks_of(page):
     """Return the blocks of a page in order."""
     text = page.read_text(encoding="utf-8")
-    return [
-        Block(language=match[1], code=match[2], printed=_printed(text[match.end() :]) if match[1] == "python" else None)
-        for match in _FENCED.finditer(text)
-    ]
+    return [Block(match[1], match[2], _printed(text[match.end() :])) for match in _FENCED.finditer(text)]
 
 
 def _printed(rest):

@@ -23,6 +23,7 @@ from tests.docs_pages import (
     anchors_of,
     blocks_of,
     expect_printed,
+    name_of,
     page_named,
     python_blocks,
     run_command,
@@ -37,10 +38,12 @@ from gmil.cli.main import main
 WITH_PYTHON = [page for page in PAGES if page != README and python_blocks(page)]
 RUN_WHOLE = ("guide/table", "guide/where", "guide/slides", "guide/trust")
 """Pages of which the commands in blocks are run as well, in the order of the page."""
+FASTER = {"compare": ("--methods", "gmil,bag-statistics", "--jobs", "1")}
+"""What is added to a command that would take long."""
 
 
 def in_pages(pages):
-    return pytest.mark.parametrize("page", pages, ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix())
+    return pytest.mark.parametrize("page", pages, ids=name_of)
 
 
 # ------------------------------------------------------------------ the files that pages name
@@ -83,14 +86,13 @@ def write_videos():
 
 
 FILES = {
-    '"frames.parquet")  # reads': write_frames,
-    'from_parquet("frames.parquet")': write_frames,
-    "bags.csv": write_bags,
-    "labelled.csv": write_cells,
-    'Bags.from_folder("slides")  #': write_slides,
-    'Path("videos")': write_videos,
+    "guide/data": (write_frames, write_slides),
+    "guide/scale": (write_frames,),
+    "guide/trust": (write_bags,),
+    "guide/video": (write_videos,),
+    "guide/where": (write_cells,),
 }
-"""What a page has in its blocks, and what writes the file that it names."""
+"""What writes the files that the blocks of a page read."""
 
 
 @pytest.fixture
@@ -110,20 +112,16 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("folder")
 @in_pages(WITH_PYTHON)
 def test_the_blocks_of_a_page_run_in_order(page):
-    name = page.relative_to(ROOT / "docs").with_suffix("").as_posix()
-    blocks = blocks_of(page)
-    code = "".join(block.code for block in blocks)
-    for writer in {writer for words, writer in FILES.items() if words in code}:
-        writer()
+    for write in FILES.get(name_of(page), ()):
+        write()
     namespace: dict = {}
-    for block in blocks:
+    for block in blocks_of(page):
         if block.language == "python":
             run_python(block, namespace, page)
-        elif name in RUN_WHOLE:
-            for words in block.commands:
-                if words.startswith("compare"):
-                    words += " --methods gmil,bag-statistics --jobs 1"
-                run_command(words)
+        elif name_of(page) in RUN_WHOLE:
+            shown = "".join(run_command(words, *FASTER.get(words.split()[0], ())) for words in block.commands)
+            if block.printed is not None:
+                expect_printed(shown, block.printed)
 
 
 def test_few_blocks_need_more_than_gmil():
