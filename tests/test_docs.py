@@ -214,6 +214,17 @@ def test_the_readme_begins_with_what_it_is_how_to_install_it_and_the_recommended
     assert sorted(re.findall(r"^\| `(\w+)` \|", text.partition("## Ten")[0], re.MULTILINE)) == sorted(extras)
 
 
+# ------------------------------------------------------------------ words
+
+PRIVATE = ("manyth", "than which", "a say", "learned say", "speak for", "naming no", "knowing the results")
+
+
+@in_pages([page for page in PAGES if page.name not in ("CHANGELOG.md", "paper_report.md")])
+def test_pages_have_no_wording_that_only_their_authors_understand(page):
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert [words for words in PRIVATE if words in text] == []
+
+
 # ------------------------------------------------------------------ links
 
 
