@@ -15,33 +15,34 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "paramete
 SHARED = ("C", "kernel", "gamma", "scale", "tune", "max_iter", "pos_label", "n_jobs", "backend", "random_state")
 
 HEAD = """\
-# Parameters by class
+# Parameters of every class
 
-Written by `make parameters` from the classes; a test keeps it true. Parameters that several classes have come first:
-one name is one thing, and a default differs only where the reason is given below. A dash: the class has no such
-parameter.
+This page lists the constructor parameters of every estimator, with their defaults. One name means one thing in all
+classes. `make parameters` writes it from the classes, and a test keeps it true. A dash means that the class has no
+such parameter.
 """
 
 NOTES = """\
 ## Why some defaults differ
 
-Figures in the [results](../results/accuracy.md) depend on these, so they stay.
+Figures in the [results](../results/accuracy.md) depend on these defaults, so they stay.
 
-- `C`: 10 for kernels between instances and bags, 1 for linear machines on long vectors (`MILES`, `VLADClassifier`,
-  `FisherVectorClassifier`), 1000 for `MICRF`, whose slack is a mean over bags. `MICA` has `nu`, the cost of a mean too.
-- `kernel`: `MICA` is linear, as published. `SetKernelSVM` and `DensityRatio` name kernels of another kind; the kernel
-  between instances is `instance_kernel` there.
-- `scale`: "minmax" where distances or kernels are compared; "standard" where every feature has its own weight or
-  variance (`MICA`, `DiverseDensity`, `EMDD`, `SingleInstance`, `FisherVectorClassifier`); None where the method is
-  applied to features as they are (`APR`, `GMIL`, `DensityRatio`) or scales its own vectors (`BagStatistics`); "auto" is
-  "minmax", or with `tune` the better of two (`PPMM`).
-- `tune`: False but for `SetKernelSVM`, whose figures are those with tuning.
-- `max_iter`: what is iterated differs: machines, linear programs, Lloyd's or L-BFGS iterations.
-- `n_jobs` is threads everywhere, and `n_processes` processes. None is every core for the compiled kernels; the starts
-  of `DiverseDensity` and `EMDD` are Python code, where None is one.
+- `C`: 10 for kernels between instances and bags; 1 for linear machines on long vectors (`MILES`, `VLADClassifier`,
+  `FisherVectorClassifier`); 1000 for `MICRF`, whose slack is a mean over bags. `MICA` has `nu`, also the cost of a
+  mean.
+- `kernel`: `MICA` is linear, as published. `SetKernelSVM` and `DensityRatio` name kernels of another kind; there the
+  kernel between instances is `instance_kernel`.
+- `scale`: "minmax" if distances or kernels are compared; "standard" if every feature has its own weight or variance
+  (`MICA`, `DiverseDensity`, `EMDD`, `SingleInstance`, `FisherVectorClassifier`); None if the method uses features as
+  they are (`APR`, `GMIL`, `DensityRatio`) or scales its own vectors (`BagStatistics`); "auto" is "minmax", or with
+  `tune` the better of two (`PPMM`).
+- `tune`: False except for `SetKernelSVM`, whose figures are those with tuning.
+- `max_iter`: the iterations differ: machines, linear programs, Lloyd's or L-BFGS iterations.
+- `n_jobs` is the number of threads everywhere, `n_processes` that of processes. None is every core for the compiled
+  kernels. The starts of `DiverseDensity` and `EMDD` are Python code, where None is one.
 
-`fit` takes `groups` where something is chosen or scored on folds of the training bags, and `sample_weight` where a
-weight of 2 is the same as the bag twice.
+`fit` takes `groups` if something is chosen or scored on folds of the training bags, and `sample_weight` if a weight
+of 2 is the same as the bag twice.
 """
 
 
