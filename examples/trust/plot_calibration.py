@@ -101,5 +101,5 @@ plt.show()
 # mark of a model that has learnt the training bags too well.
 #
 # **Limits.** Calibration holds for bags from the same source. With another share of
-# positive bags, or another scanner, it must be measured again. The gap depends on the
-# number of bins, and bars are 95 % intervals of the share, not of the training sample.
+# positive bags, or another scanner, it must be measured again. Bars show the error of
+# counting the bags of a bin; other training bags would move the whole curve.
