@@ -55,7 +55,7 @@ STAGES = [
     "gmil.weighted.block_vectors:as_array",
     "gmil.weighted.block_vectors:_moments",
     "gmil.weighted.block_vectors:_range",
-    "gmil.engine.moments:moment_table",
+    "gmil.engine.torch.kernels:Segments.moments",
     "gmil.engine.torch.backend:TorchBackend.sq_distances",
     "gmil.engine.torch.backend:TorchBackend.bag_min",
     "gmil.engine.torch.backend:TorchBackend.bag_max",
