@@ -214,7 +214,7 @@ def test_bags_of_one_instance_are_rows_of_a_table(cls, gaussian_bags):
     bags, _ = gaussian_bags(sizes=(1, 1))
     model = cls().fit(bags.instances)
     assert_array_equal(model.transform(bags.instances), model.transform(bags))
-    assert_array_equal(model.transform(bags[:1]), model.transform(bags)[:1])
+    assert_allclose(model.transform(bags[:1]), model.transform(bags)[:1], rtol=1e-12)  # BLAS adds fewer rows otherwise
 
 
 # ------------------------------------------------------------------ names

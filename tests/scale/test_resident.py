@@ -218,7 +218,7 @@ bags, y = gmil.make_bags(30, n_features=5, bag_size=(100, 200), random_state=0, 
 there = gmil.LazyBags.from_array(torch.from_numpy(bags.instances.copy()), bags.offsets)
 model = gmil.GMIL(10, 2, 3, sample_size=500, backend="torch")
 both = [gmil.cross_validate(model, given, np.stack([y, 1 - y], axis=1), cv=3).decisions for given in (bags, there)]
-assert np.array_equal(*both)
+assert np.allclose(*both, rtol=1e-4)  # a GPU adds in any order
 print(gmil.engine.resolve("auto").name, gmil.engine.resolve("torch").name)
 """
 
