@@ -101,3 +101,5 @@ plt.show()
 #
 # **Limits.** 92 molecules are few. The interval from 0.87 to 0.98 is so wide
 # that methods a few points apart cannot be told apart on Musk1.
+#
+# **More.** :doc:`WeightedGMIL </methods/weighted>`

@@ -118,3 +118,5 @@ plt.show()
 # molecules: points two or three apart are not different. An indicator also
 # learns gaps that will not be there tomorrow, such as those of a broken
 # sensor.
+#
+# **More.** :doc:`data </guide/data>`

@@ -129,3 +129,5 @@ plt.show()
 # page, and include its disk cache. Small files gain nothing. Blocks are read
 # by :class:`~gmil.GMIL`, :class:`~gmil.GMILCV`, :class:`~gmil.WeightedGMIL`
 # and the transformers to vectors; other methods need all instances in memory.
+#
+# **More.** :doc:`scale </guide/scale>`

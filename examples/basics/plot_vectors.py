@@ -79,3 +79,5 @@ plt.show()
 # **Limits.** 92 molecules: differences of three points are within the error. A
 # map of two components shows where bags vary most, not what tells the classes
 # apart. ``C`` was not tuned.
+#
+# **More.** :doc:`bags to vectors </methods/bag_vectors>`

@@ -134,3 +134,6 @@ plt.show()
 # many patches a tumour has. So no fixed threshold outlines it. Generated
 # slides are easy: in real ones stain and scanner differ, and features of
 # neighbours depend on each other.
+#
+# **More.** :doc:`how good scores of instances are, measured
+# </results/instances>`

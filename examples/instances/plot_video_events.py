@@ -144,3 +144,5 @@ plt.show()
 # In real videos the scene often tells the label better than the moment does,
 # and the times are then much less certain. Scores of frames are below 0 even
 # while the event happens: their order within a video is what counts.
+#
+# **More.** :doc:`from video files to event detectors </guide/video>`

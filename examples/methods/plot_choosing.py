@@ -140,3 +140,5 @@ plt.show()
 # **Limits.** One draw of 100 training bags, and defaults without tuning. The
 # standard error of a cell is two points at most. More features, larger bags or
 # weaker effects change the order: generate bags like yours, and compare.
+#
+# **More.** :doc:`accuracies on real data </results/accuracy>`

@@ -103,3 +103,5 @@ plt.show()
 # **Limits.** The paper does not state how it scaled the features, so its
 # preprocessing cannot be excluded as the cause. These are three repeats, for
 # speed; the page on accuracy has a thousand.
+#
+# **More.** :doc:`accuracies beside the published ones </results/accuracy>`

@@ -102,3 +102,5 @@ plt.show()
 # **Limits.** *Undecided* is not *equal*: it asks for more data, not for a
 # conclusion. Two repeats of 5 folds give a weak test; ten repeats are better
 # where time allows. One data set shows little: compare on several.
+#
+# **More.** :doc:`add your method </guide/own_methods>`

@@ -155,3 +155,5 @@ plt.show()
 # without such a group the two maxima often agree, and clusters, which GMIL
 # uses in place of points, mend most of it. The page on theory has the proofs
 # and how often they agree.
+#
+# **More.** :doc:`the theory, step by step </results/theory>`

@@ -80,3 +80,5 @@ plt.show()
 # three draws (the bands are their range). More features or a smaller distance
 # move all curves to the right. In real data the rate also differs from bag to
 # bag.
+#
+# **More.** :doc:`how well witnesses are found </results/instances>`

@@ -119,3 +119,5 @@ plt.show()
 # share of positive bags, or another scanner, it must be measured again. Bars
 # show the error of counting the bags of a bin; other training bags would move
 # the whole curve.
+#
+# **More.** :doc:`probabilities on real data </methods/weighted>`

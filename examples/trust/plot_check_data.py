@@ -103,3 +103,5 @@ plt.show()
 # that it is the right thing. A leak that is in no number twice, such as one
 # scanner for all positive slides, cannot be seen; pass ``groups`` if you know
 # it. With 20 permutations the smallest p-value is 0.048.
+#
+# **More.** :doc:`every check, and what it means </guide/trust>`

@@ -93,3 +93,5 @@ plt.show()
 # here they differ by 0.7 standard deviations in every feature. With 40
 # patients an honest estimate varies, from 0.71 to 0.88. Groups that nobody has
 # noted, such as the day of the scan, cannot be kept apart.
+#
+# **More.** :doc:`can the data be trusted? </guide/trust>`
