@@ -95,11 +95,8 @@ for column, kind in enumerate(KINDS):
         accuracy[row, column] = model.fit(train, y_train).score(test, y_test)
 
 for name, row in zip(METHODS, accuracy):
-    print(f"{name:17}", " ".join(f"{value:.2f}" for value in row))
-print(
-    f"{'mean of kinds:':17}",
-    dict(zip(METHODS, accuracy.mean(axis=1).round(2).tolist())),
-)
+    by_kind = " ".join(f"{value:.2f}" for value in row)
+    print(f"{name:17} {by_kind}   mean {row.mean():.2f}")
 
 # %%
 
@@ -138,7 +135,7 @@ plt.show()
 # beat.
 #
 # **Limits.** One draw of 100 training bags, and defaults without tuning. The
-# standard error of a cell is two points at most. More features, larger bags or
+# standard error of a cell is about two points. More features, larger bags or
 # weaker effects change the order: generate bags like yours, and compare.
 #
 # **More.** :doc:`accuracies on real data </results/accuracy>`

@@ -72,9 +72,9 @@ plt.show()
 # %%
 # **What one sees.** With one witness in 40 instances the mean of the bag knows
 # nothing (0.49) and ``WeightedGMIL`` still has 0.83. From 20 % of witnesses
-# on, the mean does as well as methods that search witnesses (0.98): there is
-# no need for them. MI-SVM needs two witnesses in 40 (0.91 in place of 0.58).
-# GMIL as the paper has it reaches 0.74 at 40 %.
+# on, the mean does nearly as well as methods that search witnesses (0.98):
+# there is no need for them. MI-SVM needs two witnesses in 40 (0.91 in place of
+# 0.58). GMIL as the paper has it reaches 0.74 at 40 %.
 #
 # **Limits.** One concept, ten features, a distance of 4 standard deviations,
 # three draws (the bands are their range). More features or a smaller distance
