@@ -2,12 +2,14 @@
 Bags that do not fit into memory
 ================================
 
-**Question.** How much memory does a model need whose data are larger than memory?
+**Question.** How much memory does a model need whose data are larger than
+memory?
 
-Frames of a few hundred videos are millions of rows. :func:`gmil.scan` opens a Parquet
-file without reading its features; the model then reads them in blocks of a few
-megabytes. :func:`gmil.read` takes everything into memory at once. Both give the same
-model. Here time and peak memory of both are measured on growing files.
+Frames of a few hundred videos are millions of rows. :func:`gmil.scan` opens a
+Parquet file without reading its features; the model then reads them in blocks
+of a few megabytes. :func:`gmil.read` takes everything into memory at once.
+Both give the same model. Here time and peak memory of both are measured on
+growing files.
 """
 
 import json
@@ -27,18 +29,22 @@ FEATURES, ROWS_OF_A_BAG = 100, 500
 def make_bags(n_bags):
     """Return bags with one witness in ten rows of the positive ones."""
     n_rows = n_bags * ROWS_OF_A_BAG
-    instances = np.random.default_rng(0).standard_normal((n_rows, FEATURES), np.float32)
+    instances = np.random.default_rng(0).standard_normal(
+        (n_rows, FEATURES), np.float32
+    )
     y = np.arange(n_bags) % 2
-    instances[:, 0] += 6 * np.repeat(y, ROWS_OF_A_BAG) * (np.arange(n_rows) % 10 == 0)
+    instances[:, 0] += (
+        6 * np.repeat(y, ROWS_OF_A_BAG) * (np.arange(n_rows) % 10 == 0)
+    )
     return gmil.Bags(instances, np.arange(n_bags + 1) * ROWS_OF_A_BAG), y
 
 
 # %%
 # The same lines, twice
 # ---------------------
-# ``gmil.scan`` in place of ``gmil.read`` is the whole difference. Each runs in a
-# process of its own, whose peak memory Linux keeps in ``/proc/self/status``. What the
-# process holds before it reads anything is subtracted.
+# ``gmil.scan`` in place of ``gmil.read`` is the whole difference. Each runs in
+# a process of its own, whose peak memory Linux keeps in ``/proc/self/status``.
+# What the process holds before it reads anything is subtracted.
 
 CODE = r"""
 import json, re, sys, time
@@ -57,7 +63,8 @@ for path in sys.argv[2:]:
     decisions = model.fit(bags, y).decision_function(bags[:4]).tolist()
     seconds = time.perf_counter() - start
     peak = mebibytes("VmHWM") - at_start
-    print(json.dumps({"seconds": seconds, "MiB": peak, "decisions": decisions}))
+    row = {"seconds": seconds, "MiB": peak, "decisions": decisions}
+    print(json.dumps(row))
     del bags
 """
 
@@ -83,7 +90,9 @@ for how, rows in found.items():
     print(f"{how}, MiB:  ", [round(row["MiB"]) for row in rows])
     print(f"{how}, s:    ", [round(row["seconds"], 1) for row in rows])
 pairs = zip(found["read"], found["scan"], strict=True)
-same = all(np.allclose(a["decisions"], b["decisions"], rtol=1e-3) for a, b in pairs)
+same = all(
+    np.allclose(a["decisions"], b["decisions"], rtol=1e-3) for a, b in pairs
+)
 print("same decisions:", same)
 
 # %%
@@ -98,21 +107,27 @@ for ax, (what, title) in zip(axes, titles.items()):
     for how, rows in found.items():
         name = f"gmil.{how}" if what == "MiB" else None
         values = [row[what] for row in rows]
-        ax.plot(thousands, values, "o-", linewidth=2, color=COLORS[how], label=name)
+        ax.plot(
+            thousands, values, "o-", linewidth=2, color=COLORS[how], label=name
+        )
     ax.set_title(title, loc="left", fontsize=12)
     ax.set(xlabel="thousand rows", ylim=(0, None), xticks=thousands)
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].plot(thousands, file_mib, "--", color="#777777", label="size of the file")
+axes[0].plot(
+    thousands, file_mib, "--", color="#777777", label="size of the file"
+)
 fig.legend(loc="outside upper center", ncols=3, frameon=False)
 plt.show()
 
 # %%
-# **What one sees.** Peak memory of ``gmil.read`` grows several times as fast as the
-# file: columns become a matrix, and both are in memory for a while. That of
-# ``gmil.scan`` flattens: it keeps a sample of the instances, a few blocks and one row
-# for every bag. The decisions are the same.
+# **What one sees.** Peak memory of ``gmil.read`` grows several times as fast
+# as the file: columns become a matrix, and both are in memory for a while.
+# That of ``gmil.scan`` flattens: it keeps a sample of the instances, a few
+# blocks and one row for every bag. The decisions are the same.
 #
-# **Limits.** Seconds and mebibytes are those of the machine that made this page, and
-# include its disk cache. Small files gain nothing. Blocks are read by
-# :class:`~gmil.GMIL`, :class:`~gmil.GMILCV`, :class:`~gmil.WeightedGMIL` and the
-# transformers to vectors; other methods need all instances in memory.
+# **Limits.** Seconds and mebibytes are those of the machine that made this
+# page, and include its disk cache. Small files gain nothing. Blocks are read
+# by :class:`~gmil.GMIL`, :class:`~gmil.GMILCV`, :class:`~gmil.WeightedGMIL`
+# and the transformers to vectors; other methods need all instances in memory.
+#
+# **More.** :doc:`scale </guide/scale>`

@@ -4,9 +4,10 @@ Bags to vectors
 
 **Question.** How can tools for tables work on bags?
 
-Most of scikit-learn takes one vector per sample. A transformer of gmil makes one vector
-of every bag: from then on any classifier, search or plot works. Which vector is right
-depends on what makes a bag positive: the whole of it, or a few instances.
+Most of scikit-learn takes one vector per sample. A transformer of gmil makes
+one vector of every bag: from then on any classifier, search or plot works.
+Which vector is right depends on what makes a bag positive: the whole of it, or
+a few instances.
 """
 
 import matplotlib.pyplot as plt
@@ -52,10 +53,16 @@ BLUE, ORANGE = "#0072B2", "#E69F00"
 
 fig, axes = plt.subplots(2, 2, figsize=(7, 6.5), layout="constrained")
 for ax, (name, transformer) in zip(axes.flat, transformers.items()):
-    points = make_pipeline(transformer, StandardScaler(), PCA(2)).fit_transform(bags)
+    points = make_pipeline(
+        transformer, StandardScaler(), PCA(2)
+    ).fit_transform(bags)
     for label, color, marker in [(0, BLUE, "s"), (1, ORANGE, "o")]:
-        ax.scatter(*points[y == label].T, c=color, marker=marker, s=22, alpha=0.8)
-    ax.set_title(f"{name}\naccuracy {accuracy[name]:.2f}", loc="left", fontsize=12)
+        ax.scatter(
+            *points[y == label].T, c=color, marker=marker, s=22, alpha=0.8
+        )
+    ax.set_title(
+        f"{name}\naccuracy {accuracy[name]:.2f}", loc="left", fontsize=12
+    )
     ax.set(xticks=[], yticks=[])
     ax.spines[["top", "right"]].set_visible(False)
 axes[1, 0].set(xlabel="first component", ylabel="second component")
@@ -65,10 +72,12 @@ fig.legend(loc="outside lower center", ncols=2, frameon=False)
 plt.show()
 
 # %%
-# **What one sees.** The four maps differ much, the accuracies less: from 0.79 to 0.89.
-# No map separates musks from others, yet a linear classifier on all columns does.
-# Simple summaries of every feature are the best start here.
+# **What one sees.** The four maps differ much, the accuracies less: from 0.79
+# to 0.89. No map separates musks from others, yet a linear classifier on all
+# columns does. Simple summaries of every feature are the best start here.
 #
-# **Limits.** 92 molecules: differences of three points are within the error. A map of
-# two components shows where bags vary most, not what tells the classes apart. ``C`` was
-# not tuned.
+# **Limits.** 92 molecules: differences of three points are within the error. A
+# map of two components shows where bags vary most, not what tells the classes
+# apart. ``C`` was not tuned.
+#
+# **More.** :doc:`bags to vectors </methods/bag_vectors>`

@@ -2,12 +2,13 @@
 Which conformer makes a molecule active?
 ========================================
 
-**Question.** A molecule is predicted to be a musk. Which of its shapes is the reason?
+**Question.** A molecule is predicted to be a musk. Which of its shapes is the
+reason?
 
-A chemist wants the shape, not the label: it shows what fits the receptor. Nobody has
-labelled shapes, so the answer must come from labels of molecules alone. Every
-classifier of gmil scores instances: ``score_instances`` gives a score per instance,
-``witnesses`` the fewest instances that carry the decision.
+A chemist wants the shape, not the label: it shows what fits the receptor.
+Nobody has labelled shapes, so the answer must come from labels of molecules
+alone. Every classifier of gmil scores instances: ``score_instances`` gives a
+score per instance, ``witnesses`` the fewest instances that carry the decision.
 """
 
 import matplotlib.pyplot as plt
@@ -22,21 +23,27 @@ train, test, y_train, y_test = train_test_split(
     bags, y, test_size=0.5, stratify=y, random_state=0
 )
 model = gmil.WeightedGMIL(random_state=0).fit(train, y_train)
-print(f"accuracy on {len(test)} held-out molecules: {model.score(test, y_test):.2f}")
+accuracy = model.score(test, y_test)
+print(f"accuracy on {len(test)} held-out molecules: {accuracy:.2f}")
 
 # %%
 # Scores of conformers
 # --------------------
-# The score of ``WeightedGMIL`` is the log-odds that a conformer is a witness: one that
-# makes its molecule a musk. ``witnesses`` sorts them by evidence and takes the first
-# that have the share asked for, here half.
+# The score of ``WeightedGMIL`` is the log-odds that a conformer is a witness:
+# one that makes its molecule a musk. ``witnesses`` sorts them by evidence and
+# takes the first that have the share asked for, here half.
 
 scores = test.split(expit(model.score_instances(test)))
 witnesses = model.witnesses(test, share=0.5)
 musks = np.flatnonzero((model.predict(test) == 1) & (test.sizes >= 4))
-print(f"{len(musks)} held-out molecules with 4 conformers or more are predicted musks")
+print(
+    f"{len(musks)} held-out molecules with 4 conformers or more"
+    " are predicted to be musks"
+)
 first = musks[0]
-print(f"molecule {test.bag_ids[first]}: {model.explain(test[first], share=0.5)}")
+print(
+    f"molecule {test.bag_ids[first]}: {model.explain(test[first], share=0.5)}"
+)
 
 # %%
 
@@ -50,9 +57,13 @@ for row, i in enumerate(best_first):
     ax.scatter(scores[i], np.full(len(scores[i]), row), s=30, color=GREY)
     top = scores[i][witnesses[i]]
     ax.scatter(top, np.full(len(top), row), s=60, color=ORANGE, marker="D")
-ax.set_yticks(range(len(best_first)), [str(test.bag_ids[i]) for i in best_first])
+ax.set_yticks(
+    range(len(best_first)), [str(test.bag_ids[i]) for i in best_first]
+)
 ax.set(xlabel="probability of being a witness", ylabel="molecule", xlim=(0, 1))
-ax.scatter([], [], s=60, color=ORANGE, marker="D", label="has half of the evidence")
+ax.scatter(
+    [], [], s=60, color=ORANGE, marker="D", label="has half of the evidence"
+)
 ax.scatter([], [], s=30, color=GREY, label="other conformer")
 ax.legend(loc="lower right", frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
@@ -61,20 +72,24 @@ plt.show()
 # %%
 # Does the decision rest on them?
 # -------------------------------
-# Take the conformer with the highest score away, and predict again. For comparison,
-# take another one away, at random.
+# Take the conformer with the highest score away, and predict again. For
+# comparison, take another one away, at random.
 
 rng = np.random.default_rng(0)
 
 
 def probability_without(chosen):
-    rest = [np.delete(test[i], c, axis=0) for i, c in zip(musks, chosen, strict=True)]
+    rest = [
+        np.delete(test[i], c, axis=0)
+        for i, c in zip(musks, chosen, strict=True)
+    ]
     return model.predict_proba(rest)[:, 1]
 
 
 best = [int(scores[i].argmax()) for i in musks]
 others = [
-    rng.choice(np.delete(np.arange(test.sizes[i]), b)) for i, b in zip(musks, best)
+    rng.choice(np.delete(np.arange(test.sizes[i]), b))
+    for i, b in zip(musks, best)
 ]
 steps = {
     "all\nconformers": model.predict_proba(test[musks])[:, 1],
@@ -82,7 +97,8 @@ steps = {
     "without the\nbest one": probability_without(best),
 }
 for name, probability in steps.items():
-    print(f"{name.replace(chr(10), ' ')}: mean probability {probability.mean():.2f}")
+    name = name.replace("\n", " ")
+    print(f"{name}: mean probability {probability.mean():.2f}")
 
 # %%
 
@@ -97,12 +113,15 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# **What one sees.** One to a few shapes carry half of the evidence of a molecule.
-# Without the best one the mean probability falls from 0.83 to 0.75, without another one
-# it does not fall. So the decision rests on the shapes that are named. It does not rest
-# on one alone: most molecules are still predicted as musks, because their other shapes
-# are similar.
+# **What one sees.** A few shapes carry half of the evidence of a molecule.
+# Without the best one the mean probability falls from 0.83 to 0.75, without
+# another one it does not fall. So the decision rests on the shapes that are
+# named. It does not rest on one alone: most molecules are still predicted as
+# musks, because their other shapes are similar.
 #
-# **Limits.** This shows what the model uses, not what the nose does: nobody has
-# labelled the conformers of Musk1, and 11 molecules are few. Where labels of some
-# instances are known, ``cross_validate(..., instance_y=...)`` measures the scores.
+# **Limits.** This shows what the model uses, not what the nose does: nobody
+# has labelled the conformers of Musk1, and 11 molecules are few. Where labels
+# of some instances are known, ``cross_validate(..., instance_y=...)`` measures
+# the scores.
+#
+# **More.** :doc:`which instances </guide/instance_scores>`

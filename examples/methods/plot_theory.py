@@ -2,21 +2,22 @@
 The theory, checked
 ===================
 
-**Question.** Does the density ratio have its maximum where Diverse Density has it?
+**Question.** Does the density ratio have its maximum where Diverse Density has
+it?
 
-Diverse Density (Maron and Lozano-Perez) searches the point that is near to *every*
-positive bag and far from all negative instances. The paper behind gmil takes a ratio
-in its place, which is fast to compute: how densely instances of positive bags lie at a
-point, over those of negative bags. It claims that the ratio bounds Diverse Density from
-below, so that to maximise the one maximises the other. A picture in the plane shows
-what holds.
+Diverse Density (Maron and Lozano-Perez) searches the point that is near to
+*every* positive bag and far from all negative instances. The paper behind gmil
+takes a ratio in its place, which is fast to compute: how densely instances of
+positive bags lie at a point, over those of negative bags. It claims that the
+ratio bounds Diverse Density from below, so that to maximise the one maximises
+the other. A picture in the plane shows what holds.
 
-With :math:`p_{ij}` the probability that instance j of bag i gives to a point,
+Let p be the probability that an instance gives to a point: large where the
+instance is near. Then::
 
-.. math::
-
-    R = \\frac{\\sum_{+} p_{ij}}{\\sum_{-} p_{ij}} \\qquad
-    DD = \\prod_{i+} \\Big(1 - \\prod_j (1 - p_{ij})\\Big) \\prod_{-} (1 - p_{ij}).
+    R  = sum of p over positive bags / sum of p over negative bags
+    DD = product over positive bags of (1 - product of (1 - p))
+         * product over negative bags of (1 - p)
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +28,8 @@ import gmil
 # %%
 # Bags in the plane
 # -----------------
-# Ten positive bags have a witness near the star. One of them has, besides, a dense
-# group of its own elsewhere.
+# Ten positive bags have a witness near the star. One of them has, besides, a
+# dense group of its own elsewhere.
 
 rng = np.random.default_rng(0)
 CONCEPT, GROUP, WIDTH = np.array([3.0, 2.0]), np.array([-3.0, 2.5]), 0.5
@@ -50,8 +51,12 @@ def at_points(points):
     squares = ((points[:, None, :] - bags.instances) ** 2).sum(axis=2)
     p = np.minimum(np.exp(-squares / (2 * WIDTH**2)), 1 - 1e-12)
     border = bags.offsets[10]
-    log_r = np.log(p[:, :border].sum(axis=1)) - np.log(p[:, border:].sum(axis=1))
-    log_none = np.add.reduceat(np.log1p(-p), bags.offsets[:-1], axis=1)  # of every bag
+    log_r = np.log(p[:, :border].sum(axis=1)) - np.log(
+        p[:, border:].sum(axis=1)
+    )
+    log_none = np.add.reduceat(
+        np.log1p(-p), bags.offsets[:-1], axis=1
+    )  # of every bag
     with np.errstate(divide="ignore"):  # far from a bag, its logarithm is -inf
         log_present = np.log(-np.expm1(log_none[:, :10])).sum(axis=1)
     return log_r, log_present + log_none[:, 10:].sum(axis=1)
@@ -62,8 +67,8 @@ grid = np.stack(np.meshgrid(xs, ys), axis=-1).reshape(-1, 2)
 log_r, log_dd = at_points(grid)
 
 # %%
-# Candidates are the instances of positive bags, as for :class:`gmil.DensityRatio`,
-# which searches the ratio by brute force.
+# Candidates are the instances of positive bags, as for
+# :class:`gmil.DensityRatio`, which searches the ratio by brute force.
 
 candidates = bags.instances[: bags.offsets[10]]
 r_of, dd_of = at_points(candidates)
@@ -78,14 +83,25 @@ print("DensityRatio has its target at", ratio.target_.round(1))
 plt.rc("font", size=12)
 BLUE, ORANGE = "#0072B2", "#D55E00"
 
-maps = {"density ratio R": (log_r, best_r), "Diverse Density": (log_dd, best_dd)}
-fig, axes = plt.subplots(2, 1, figsize=(7, 8), sharex=True, layout="constrained")
+maps = {
+    "density ratio R": (log_r, best_r),
+    "Diverse Density": (log_dd, best_dd),
+}
+fig, axes = plt.subplots(
+    2, 1, figsize=(7, 8), sharex=True, layout="constrained"
+)
 for ax, (name, (values, best)) in zip(axes, maps.items()):
-    shown = np.maximum(values, np.quantile(values, 0.7)).reshape(len(ys), len(xs))
+    shown = np.maximum(values, np.quantile(values, 0.7)).reshape(
+        len(ys), len(xs)
+    )
     ax.pcolormesh(xs, ys, shown, cmap="cividis", shading="nearest")
-    ax.plot(*bags.instances[bags.offsets[10] :].T, "x", color="white", markersize=4)
+    ax.plot(
+        *bags.instances[bags.offsets[10] :].T, "x", color="white", markersize=4
+    )
     ax.plot(*candidates.T, "o", color="white", markersize=3)
-    ax.plot(*CONCEPT, "*", color="white", markeredgecolor="black", markersize=20)
+    ax.plot(
+        *CONCEPT, "*", color="white", markeredgecolor="black", markersize=20
+    )
     ax.plot(*best, "o", markersize=22, mfc="none", mec=ORANGE, mew=3)
     ax.annotate(
         "best instance",
@@ -94,22 +110,30 @@ for ax, (name, (values, best)) in zip(axes, maps.items()):
         textcoords="offset points",
         ha="center",
         color="white",
-        bbox={"facecolor": "black", "alpha": 0.6, "edgecolor": "none", "pad": 2},
+        bbox={
+            "facecolor": "black",
+            "alpha": 0.6,
+            "edgecolor": "none",
+            "pad": 2,
+        },
     )
     ax.set_title(name, loc="left", fontsize=12)
     ax.set(xlim=(-5, 5), ylim=(-4, 4.5))
+fig.suptitle(
+    "dots: positive bags   crosses: negative bags   star: concept", fontsize=12
+)
 plt.show()
 
 # %%
 # What holds in its place
 # -----------------------
-# For n positive bags, :math:`R \ge n\, DD^{1/n} / (-\log DD)`, without any condition.
+# For n positive bags, ``R >= n DD^(1/n) / (-log DD)``, without any condition.
 # So Diverse Density bounds the ratio from below, and not the other way round.
 
 log_bound = np.log(10) + log_dd / 10 - np.log(-log_dd)
 print(f"points of the grid: {len(grid)}")
 print(f"R is above its bound at {(log_r >= log_bound).mean():.0%} of them")
-print(f"R is below DD, as the paper claims, at {(log_r <= log_dd).mean():.0%} of them")
+print(f"R is below DD, as claimed, at {(log_r <= log_dd).mean():.0%} of them")
 
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 ax.plot(log_bound, log_r, ".", color=BLUE, markersize=2, rasterized=True)
@@ -121,12 +145,15 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# **What one sees.** The ratio is largest in the group that one bag has alone, and also
-# where hardly any instance is: a vanishing denominator is enough. Diverse Density is
-# largest near the concept, which all bags share. The ratio is below Diverse Density at
-# 0 % of the 8686 points, so the claim fails, and above the bound that replaces it at
-# 100 %.
+# **What one sees.** The ratio is largest in the group that one bag has alone,
+# and also where hardly any instance is: a vanishing denominator is enough.
+# Diverse Density is largest near the concept, which all bags share. The ratio
+# is below Diverse Density at 0 % of the 8686 points, so the claim fails, and
+# above the bound that replaces it at 100 %.
 #
-# **Limits.** This example is made to show the difference. In generated bags without
-# such a group the two maxima often agree, and clusters, which GMIL uses in place of
-# points, mend most of it. The page on theory has the proofs and how often they agree.
+# **Limits.** This example is made to show the difference. In generated bags
+# without such a group the two maxima often agree, and clusters, which GMIL
+# uses in place of points, mend most of it. The page on theory has the proofs
+# and how often they agree.
+#
+# **More.** :doc:`the theory, step by step </results/theory>`
