@@ -38,7 +38,6 @@ exclude_patterns = ["_build", "_static", "_templates", "auto_examples/**/*.ipynb
 templates_path = ["_templates"]
 root_doc = "index"
 nitpicky = True
-suppress_warnings = ["toc.empty_glob"]  # pages that are yet to come
 smartquotes = False  # "minmax" is what is typed, and --group has two hyphens
 highlight_language = "text"
 toc_object_entries_show_parents = "hide"

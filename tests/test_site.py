@@ -50,11 +50,7 @@ PAGES = (
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """Return the folder of the built site; one process builds it, and others wait for it."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        pytest.skip(f"The site needs {', '.join(missing)}: pip install '.[docs]'.")
-    if not (ROOT / "examples").is_dir():
-        pytest.skip("There is no gallery yet: the site shows the scripts in examples/.")
+    skip_without_sphinx()
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "gmil-site"
     told = folder / "told.txt"
@@ -72,6 +68,26 @@ def site(tmp_path_factory):
     return folder / "site"
 
 
+def skip_without_sphinx():
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"The site needs {', '.join(missing)}: pip install '.[docs]'.")
+
+
+def sphinx(*arguments):
+    """Run Sphinx where there is no network; a warning is an error."""
+    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet"]
+    no_network = {"http_proxy": NOWHERE, "https_proxy": NOWHERE}
+    path = os.pathsep.join([str(ROOT / "docs" / "_ext"), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, *arguments],
+        env={**os.environ, **no_network, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def build(folder):
     """Build the site of a copy of docs/, as `make docs` does; return what Sphinx complains about."""
     checkout = folder / "checkout"
@@ -82,14 +98,7 @@ def build(folder):
             shutil.copy(path, checkout / path.name)
         elif path.name != "docs":
             (checkout / path.name).symlink_to(path)
-    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--define", "plot_gallery=0"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, checkout / "docs", folder / "html"],
-        env={**os.environ, "http_proxy": NOWHERE, "https_proxy": NOWHERE, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = sphinx("--define", "plot_gallery=0", checkout / "docs", folder / "html")
     if done.returncode == 0:
         publish(folder / "html", folder / "site", version=ABOUT["version"], url="")
     return done.stderr + f"Sphinx ended with {done.returncode}." * (done.returncode != 0)
@@ -213,6 +222,30 @@ def test_a_telephone_opens_the_list_of_pages(address, visit):
     assert not page.get_by_role("link", name="Results", exact=True).first.is_visible()
     page.locator("button.primary-toggle").click()
     page.locator("dialog").get_by_role("link", name="Results", exact=True).first.wait_for()
+
+
+@pytest.mark.parametrize("repository", ["https://host/gmil", None])
+def test_links_out_of_docs_lead_to_the_repository_and_formulas_need_no_script(tmp_path, repository):
+    skip_without_sphinx()
+    docs = tmp_path / "docs"
+    (docs / "development").mkdir(parents=True)
+    (tmp_path / "CHANGELOG.md").touch()
+    (tmp_path / "run.py").touch()
+    (docs / "development" / "changelog.md").write_text("# Changelog\n\n[here](../../run.py)\n")
+    page = "# Page\n\n[new](../CHANGELOG.md) [the script](../run.py) $x^2$\n\n"
+    (docs / "index.md").write_text(page + "```{toctree}\ndevelopment/changelog\n```\n")
+    settings = "extensions = ['myst_parser', 'outside_links', 'mathml']\nmyst_enable_extensions = ['dollarmath']\n"
+    settings += f"html_math_renderer = 'mathml'\nrepository_url = {repository!r}\n"
+    (docs / "conf.py").write_text(settings)
+    done = sphinx(docs, tmp_path / "html")
+    assert (done.returncode, done.stderr) == (0, "")
+    text = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
+    assert 'href="development/changelog.html"' in text
+    assert "<msup>" in text
+    assert re.findall(r'src="[^"]*mathjax', text, re.IGNORECASE) == []
+    assert ('href="https://host/gmil/blob/main/run.py">the script</a>' in text) == bool(repository)
+    assert ("the script (<code" in text) == (not repository)
+    assert not (tmp_path / "html" / "_downloads").exists()
 
 
 def test_a_front_page_leads_to_the_newest_release_and_a_switcher_lists_all(tmp_path):

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 WIDTH = 80
-_CODE = re.compile(r"(?<![\w-])(--?[a-z][\w-]*|gmil [a-z]+|[a-z]+\.csv|tcp://\S+\d)")
+_NAMES = "|".join(sorted(HELP.keys() - {"gmil"}, key=len, reverse=True))
+_CODE = re.compile(rf"(?<![\w-])(--?[a-z][\w-]*|(?:{_NAMES})\b|[a-z]+\.csv|tcp://\S+\d)")
 
 
 class Commands(SphinxDirective):
@@ -44,7 +45,7 @@ class Commands(SphinxDirective):
     def _options(self, context: click.Context) -> nodes.definition_list:
         found = nodes.definition_list(classes=["command-options"])
         for parameter in context.command.get_params(context):
-            record = parameter.get_help_record(context)
+            record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
             if record is not None and "--help" not in parameter.opts:
                 found += self._option(context, parameter, *record)
         return found

@@ -18,19 +18,21 @@ PAGES = {"CHANGELOG.md": "/development/changelog", "README.md": "/index"}
 
 
 class OutsideLinks(SphinxTransform):
-    """Replaces what MyST would offer as a download; runs before Sphinx collects downloads."""
+    """Replaces what MyST takes for a download, or for a missing page; runs before Sphinx collects downloads."""
 
     default_priority = 500
 
     def apply(self) -> None:
         """Replace every link to a file of the repository that is no page."""
-        for link in list(self.document.findall(addnodes.download_reference)):
+        links = [*self.document.findall(addnodes.download_reference), *self.document.findall(_is_page_elsewhere)]
+        for link in links:
             path = self._in_repository(link["reftarget"])
             if path is not None:
                 link.replace_self(self._linked(link, path))
 
     def _in_repository(self, target: str) -> str | None:
         docs = Path(self.env.srcdir)
+        target += ".md" * Path(target).is_absolute()
         path = Path(os.path.normpath(docs / Path(self.env.docname).parent / target))
         outside = path.is_relative_to(docs.parent) and not path.is_relative_to(docs)
         return path.relative_to(docs.parent).as_posix() if outside else None
@@ -54,6 +56,11 @@ class OutsideLinks(SphinxTransform):
             return [nodes.reference("", text, refuri=f"{self.config.repository_url}/blob/main/{path}")]
         named = nodes.literal(path, path)
         return [named] if text in (path, Path(path).name) else [nodes.Text(f"{text} ("), named, nodes.Text(")")]
+
+
+def _is_page_elsewhere(node: nodes.Node) -> bool:
+    """Whether MyST links to a Markdown file outside docs/: it then names the whole path, without its suffix."""
+    return isinstance(node, addnodes.pending_xref) and node["refdomain"] == "doc" and node["reftarget"].startswith("/")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
