@@ -7,7 +7,8 @@ Which method for which bags?
 "One positive instance makes a bag positive" is the classic assumption, and
 many data break it: often a share of instances matters, or two things that must
 come together, or the spread of all. Methods differ in what they can see. Here
-six kinds of bags meet seven methods, each with its defaults.
+six kinds of bags meet seven methods, each with its defaults, but for
+``SingleInstance``, which takes the mean over a bag.
 """
 
 import matplotlib.pyplot as plt
