@@ -54,7 +54,8 @@ def are_usable(X: Instances) -> bool:
     flat = _stored(X).ravel()
     # The sum of all squares is not below any of them, and NaN and infinity stay in it.
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.vdot(flat, flat) < largest_value(X.shape[1], flat.dtype) ** 2)
+        # Not by BLAS, whose threads spin for tens of milliseconds when such a small product is done.
+        return bool(np.einsum("i,i", flat, flat) < largest_value(X.shape[1], flat.dtype) ** 2)
 
 
 def largest_value(n_features: int, dtype: DTypeLike) -> float:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
 from gmil.compat import Interval, checks_parameters
-from gmil.engine import is_torch, resolve
+from gmil.engine import is_torch, one_blas_thread, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
@@ -189,20 +189,14 @@ class WeightedGMIL(BagClassifier):
         most = most_instances(self.sample_size, bags, in_memory=True)
         if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
             return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
-        learning = self._learning(bags, y, groups)
-        generator = make_generator(self.random_state)
-        spaces = choose_centers(
-            bags,
-            self._check_scales(sparse=sparse),
-            self.n_centers,
-            self.centers,
-            learning.positive,
-            backend=learning.backend,
-            generator=generator,
-        )
-        found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
-        if self._models_witnesses():
-            found = found.with_witnesses(bags, learning, generator)
+        learning, generator = self._learning(bags, y, groups), make_generator(self.random_state)
+        scales = self._check_scales(sparse=sparse)
+        own: dict[str, Any] = {"backend": learning.backend, "generator": generator}
+        with one_blas_thread():  # products are small: threads of BLAS would spin between them
+            spaces = choose_centers(bags, scales, self.n_centers, self.centers, learning.positive, **own)
+            found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
+            if self._models_witnesses():
+                found = found.with_witnesses(bags, learning, generator)
         return self._keep(found, sparse=sparse)
 
     def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:

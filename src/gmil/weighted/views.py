@@ -165,8 +165,9 @@ def by_blocks(
 ) -> Floats:
     """Return what a function finds in runs of bags, one below the other; runs are shared between threads."""
     blocks = list(blocks_of(bags))
-    if len(blocks) == 1:
-        return function(InSpaces(spaces, bags, backend))
-    one_thread = resolve(backend.name, 1)
-    with one_blas_thread(), ThreadPoolExecutor(backend.n_threads) as pool:
-        return np.concatenate(list(pool.map(lambda block: function(InSpaces(spaces, block, one_thread)), blocks)))
+    with one_blas_thread():  # products are small: threads of BLAS would spin between them
+        if len(blocks) == 1:
+            return function(InSpaces(spaces, bags, backend))
+        one_thread = resolve(backend.name, 1)
+        with ThreadPoolExecutor(backend.n_threads) as pool:
+            return np.concatenate(list(pool.map(lambda block: function(InSpaces(spaces, block, one_thread)), blocks)))
