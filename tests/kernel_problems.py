@@ -99,3 +99,9 @@ def random_jobs(seed, n_instances, n_jobs):
     members = np.random.default_rng(seed).random((n_jobs, n_instances)) < 0.8
     members[np.arange(n_jobs), np.arange(n_jobs) % n_instances] = True
     return members
+
+
+def assert_alike(found, expected, **tolerances):
+    """Compare shapes, types and, up to tolerances, values. NumPy before 2.0 cannot do it in one call."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    assert_allclose(found, expected, **tolerances)

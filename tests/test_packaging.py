@@ -18,8 +18,7 @@ from tools.packages.tree import ROOT, tracked_files
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-OF_THE_SITE = set() if (ROOT / "docs/conf.py").exists() else {"docs", "docs-links", "tools/publish_docs.py"}
-TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE)) | OF_THE_SITE
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE))
 WORKFLOWS = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
 PAGES = ["CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", ".github/PULL_REQUEST_TEMPLATE.md"]
 
@@ -186,7 +185,7 @@ def test_a_workflow_calls_what_is_there(file):
     commands = "\n".join(step["run"] for name, step in steps() if name.startswith(file) and "run" in step)
     assert called_targets(commands) <= TARGETS
     scripts = re.findall(r"(?:^|\s)((?:\.ci|tools)/\S+)", commands)
-    assert [path for path in scripts if path not in OF_THE_SITE and not (ROOT / path).is_file()] == []
+    assert [path for path in scripts if not (ROOT / path).is_file()] == []
 
 
 @pytest.mark.parametrize("file", WORKFLOWS)

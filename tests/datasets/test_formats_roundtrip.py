@@ -154,7 +154,8 @@ def test_missing_values_survive(suffix):
 @pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])
 @pytest.mark.parametrize("with_info", [False, True])
 def test_sparse_stays_sparse(suffix, with_info):
-    matrix = sp.random_array((7, 30), density=0.1, rng=np.random.default_rng(0), format="csr")
+    values = np.random.default_rng(0).uniform(-9, 1, size=(7, 30))
+    matrix = sp.csr_array(np.maximum(values, 0))
     info = {"moment": np.arange(7) * 0.5, "kind": np.array(list("abcabca"))} if with_info else None
     bags = Bags(matrix, [0, 3, 4, 7], np.array(["x", "y", "z"]), instance_info=info)
     with tempfile.TemporaryDirectory() as folder:
