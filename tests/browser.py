@@ -1,7 +1,8 @@
 """Pages in a real browser: fixtures that open a file in Chromium and fail on anything that a visitor should not see.
 
 A test takes ``visit`` and calls ``visit(path)``. When it ends, it fails where the page wrote an error to the console,
-raised an exception, or asked for anything that lies elsewhere. A page that needs a server is opened by its address. Debian's chromium is used, nothing is downloaded.
+raised an exception, or asked for anything that lies elsewhere. A page that needs a server is opened by its
+address. Debian's chromium is used, nothing is downloaded.
 """
 
 from __future__ import annotations
