@@ -56,7 +56,7 @@ class _Scoring(NamedTuple):
     key: Owner
     scorer: Any
     space: Owner
-    step: int = 1  # every so manieth centre is a landmark
+    step: int = 1  # one centre in so many is a landmark
 
 
 @dataclass
