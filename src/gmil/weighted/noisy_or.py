@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 STEPS = 60
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
 """A fit ends where a step lowers the loss by less than this share of it."""
 LEAST_HAZARD = 1e-12
 """The least hazard of a bag: a bag of instances that are surely none has a probability, too."""
