@@ -48,7 +48,7 @@ STAGES = [
     "gmil.weighted.on_device.ridge:_distances",
     "gmil.weighted.on_device.ridge:_fit_ridge",
     "gmil.weighted.on_device.ridge:_eigh",
-    "gmil.weighted.on_device.noisy_or:fit_noisy_or_jobs",
+    "gmil.weighted.on_device.noisy_or:fit_on_device",
     "gmil.weighted.block_vectors:in_single_precision",
     "gmil.weighted.block_vectors:largest_and_total",
     "gmil.weighted.block_vectors:similarities",

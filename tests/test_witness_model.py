@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.special import expit, logit
 from sklearn.metrics import average_precision_score, roc_auc_score
+from tests import noisy_or_reference
 
 import gmil
 from gmil import BagValidationError, WeightedGMIL
@@ -59,31 +60,52 @@ def _loss(parameters, features, offsets, positive, weights):
     return total
 
 
-def test_the_fit_is_where_the_loss_written_bag_by_bag_is_flat(rng):
-    sizes = rng.integers(1, 6, 30)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+def fit_one(features, offsets, positive, weights):
+    """Return the fit of one problem to all bags, coefficients and intercept."""
+    everything = [np.ones(len(positive), dtype=bool)]
+    ((coefficients, intercepts),) = fit_noisy_or(features, offsets, everything, positive[:, None], weights)
+    return np.append(coefficients[:, 0], intercepts)
+
+
+def some_bags(rng, n_bags=30):
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 6, n_bags))])
     features = rng.normal(size=(offsets[-1], 3))
     positive = np.array([features[a:b, 0].max() > 1 for a, b in itertools.pairwise(offsets)])
-    weights = rng.uniform(0.5, 2, 30)
-    coefficients, intercept = fit_noisy_or(features, offsets, positive, weights)
-    slope = approx_fprime(np.append(coefficients, intercept), _loss, 1e-6, features, offsets, positive, weights)
-    assert np.abs(slope).max() < 0.02
-    assert coefficients[0] > 3 * np.abs(coefficients[1:]).max()
+    return features, offsets, positive, rng.uniform(0.5, 2, n_bags)
+
+
+def test_the_fit_is_where_the_loss_written_bag_by_bag_is_flat(rng):
+    known = some_bags(rng)
+    found = fit_one(*known)
+    assert np.abs(approx_fprime(found, _loss, 1e-6, *known)).max() < 0.05
+    assert found[0] > 3 * np.abs(found[1:-1]).max()
+
+
+def test_all_choices_of_bags_and_all_problems_are_fitted_as_one_by_one(rng):
+    features, offsets, first, weights = some_bags(rng, 60)
+    positive = np.stack([first, np.arange(60) % 3 == 0, np.zeros(60, dtype=bool)], axis=1)
+    inside = [np.arange(60) % 4 != 0, np.ones(60, dtype=bool)]
+    found = fit_noisy_or(features, offsets, inside, positive, weights)
+    for some, (coefficients, intercepts) in zip(inside, found, strict=True):
+        assert not coefficients[:, 2].any()
+        assert intercepts[2] == 0
+        rows, starts = noisy_or_reference.inside_only(features, offsets, some)
+        for problem, own in enumerate(positive.T[:2]):
+            known = rows, starts, own[some], weights[some]
+            ours = noisy_or_reference.loss(np.append(coefficients[:, problem], intercepts[problem]), *known)[0]
+            assert ours <= noisy_or_reference.loss(noisy_or_reference.fit(*known), *known)[0] * (1 + 1e-3)
 
 
 def test_sparse_features_give_the_same_fit(rng):
     features = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.5)
     positive = np.array([True, False, True])
-    dense = fit_noisy_or(features, OFFSETS, positive, np.ones(3))
-    sparse = fit_noisy_or(sp.csr_array(features), OFFSETS, positive, np.ones(3))
-    np.testing.assert_allclose(dense[0], sparse[0], atol=1e-8)
+    dense = fit_one(features, OFFSETS, positive, np.ones(3))
+    np.testing.assert_allclose(dense, fit_one(sp.csr_array(features), OFFSETS, positive, np.ones(3)), atol=1e-8)
 
 
 @pytest.mark.parametrize("positive", [np.ones(3, dtype=bool), np.zeros(3, dtype=bool)])
 def test_one_class_alone_teaches_nothing(positive):
-    coefficients, intercept = fit_noisy_or(np.ones((6, 2)), OFFSETS, positive, np.ones(3))
-    assert not coefficients.any()
-    assert intercept == 0
+    assert not fit_one(np.ones((6, 2)), OFFSETS, positive, np.ones(3)).any()
 
 
 # -------------------------------------------------------------------------------- weighing

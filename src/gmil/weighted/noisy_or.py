@@ -6,17 +6,23 @@ An instance is a witness with probability ``q``, and a bag is positive where any
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+import scipy.sparse as sp
+from scipy.special import log_expit
+
+from gmil.engine.lbfgs import minimize
+from gmil.engine.resident import is_tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 STEPS = 60
-TOLERANCE = 1e-5
+TOLERANCE = 1e-4
 """A fit ends where a step lowers the loss by less than this share of it."""
 LEAST_HAZARD = 1e-12
 """The least hazard of a bag: a bag of instances that are surely none has a probability, too."""
@@ -32,38 +38,106 @@ def bag_log_probabilities(scores: Floats, offsets: Integers) -> Floats:
     return np.log(-np.expm1(-hazards))
 
 
-def fit_noisy_or(features: Floats, offsets: Integers, positive: Booleans, weights: Floats) -> tuple[Floats, float]:
-    """Return coefficients and intercept that make the labels of bags most likely; coefficients have a normal prior.
+class Jobs(NamedTuple):
+    """Fits of one set of instances: each learns one problem from some of the bags."""
 
-    Both classes weigh alike. Where there is one class only, every instance has log-odds of zero.
+    weights: Floats  # (n_jobs, n_bags), balanced; 0 for bags that a fit does not learn from
+    positive: Booleans  # (n_jobs, n_bags)
+    start: Floats  # (n_jobs, n_columns + 1)
+    can_learn: Booleans  # (n_jobs,): whether there are bags of both classes
+
+    @classmethod
+    def of(
+        cls, n_columns: int, sizes: Integers, inside: Sequence[Booleans], positive: Booleans, weights: Floats
+    ) -> Jobs:
+        """Return a job for every choice of bags and every problem, the problems of a choice next to each other."""
+        own = np.stack([_weights_of(some, each, weights) for some in inside for each in positive.T])
+        start = np.zeros((len(own), n_columns + 1))
+        # With this intercept alone a bag is about as likely positive as not.
+        levels = [np.log(np.log(2) / sizes[some].mean()) for some in inside]
+        can_learn = np.asarray(own.any(axis=1))
+        start[:, -1] = np.where(can_learn, np.repeat(levels, positive.shape[1]), 0.0)
+        return cls(own, np.tile(positive.T, (len(inside), 1)), start, can_learn)
+
+    def sorted_by_choice(self, found: Floats, n_choices: int) -> list[tuple[Floats, Floats]]:
+        """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags."""
+        found = np.where(self.can_learn[:, None], found, 0.0).reshape(n_choices, -1, found.shape[1])
+        return [(own[:, :-1].T, own[:, -1]) for own in found]
+
+
+def fit_noisy_or(
+    features: Any, offsets: Integers, inside: Sequence[Booleans], positive: Booleans, weights: Floats
+) -> list[tuple[Floats, Floats]]:
+    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags.
+
+    They make the labels of the bags most likely; coefficients have a normal prior, and both classes weigh alike. Where
+    there is one class only, every instance has log-odds of zero. All fits go on together: a product with the features
+    costs little more for several of them than for one.
 
     Parameters
     ----------
-    features : array of shape (n_instances, n_columns)
+    features : array, sparse array or torch.Tensor of shape (n_instances, n_columns)
     offsets : array of shape (n_bags + 1,)
-    positive : array of shape (n_bags,)
+    inside : sequence of arrays of shape (n_bags,)
+        The bags that a fit learns from.
+    positive : array of shape (n_bags, n_problems)
     weights : array of shape (n_bags,)
     """
-    start = np.zeros(features.shape[1] + 1)
-    if positive.all() or not positive.any():
-        return start[:-1], 0.0
-    weights = balanced(weights, positive)
-    sizes = np.diff(offsets)
-    start[-1] = np.log(np.log(2) / sizes.mean())  # a bag is then about as likely positive as not
+    jobs = Jobs.of(features.shape[1], np.diff(offsets), inside, positive, weights)
+    if is_tensor(features):
+        from gmil.weighted.on_device.noisy_or import fit_on_device
 
-    def loss(parameters: Floats) -> tuple[float, Floats]:
-        coefficients, intercept = parameters[:-1], parameters[-1]
-        scores = np.asarray(features @ coefficients.astype(features.dtype), dtype=np.float64) + intercept
-        hazards = np.maximum(-np.add.reduceat(log_expit(-scores), offsets[:-1]), LEAST_HAZARD)
-        likelihood = np.where(positive, np.log(-np.expm1(-hazards)), -hazards)
-        # The slope of the log-likelihood over the hazard, which grows with every score by the probability of it.
-        slopes = weights * np.where(positive, np.exp(-hazards) / -np.expm1(-hazards), -1.0)
-        pull = -np.repeat(slopes, sizes) * expit(scores)
-        value = coefficients @ coefficients / 2 - weights @ likelihood
-        return float(value), np.append(features.T @ pull.astype(features.dtype) + coefficients, pull.sum())
+        found = fit_on_device(features, offsets, jobs)
+    else:
+        loss = functools.partial(_loss, features, offsets, jobs)
+        found = minimize(loss, jobs.start, max_iter=STEPS, tolerance=TOLERANCE)
+    return jobs.sorted_by_choice(found, len(inside))
 
-    found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS, "ftol": TOLERANCE})
-    return found.x[:-1], float(found.x[-1])
+
+def _loss(features: Any, offsets: Integers, fits: Jobs, jobs: Integers, parameters: Floats) -> tuple[Floats, Floats]:
+    """Return the negative log-posterior of some fits, (n_jobs,), and its gradient, (n_jobs, n_columns + 1)."""
+    coefficients, positive, weights = parameters[:, :-1], fits.positive[jobs], fits.weights[jobs]
+    # In the precision of the features, which is that of the products; sums over bags and instances in double.
+    scores = _times(coefficients.astype(features.dtype), features.T)  # (n_jobs, n_instances)
+    scores += parameters[:, -1:].astype(features.dtype)
+    softplus, pull = _softplus_and_slope(scores)
+    hazards = np.add.reduceat(softplus, offsets[:-1], axis=1, dtype=np.float64)
+    hazards = np.maximum(hazards, LEAST_HAZARD)
+    chances = -np.expm1(-hazards)
+    likelihood = np.where(positive, np.log(chances), -hazards)
+    # The slope of the log-likelihood over the hazard, which grows with every score by the probability of it.
+    slopes = weights * np.where(positive, np.exp(-hazards) / chances, -1.0)
+    pull *= np.repeat(-slopes.astype(pull.dtype), np.diff(offsets), axis=1)
+    value = np.square(coefficients).sum(axis=1) / 2 - (weights * likelihood).sum(axis=1)
+    gradient = _times(pull, features) + coefficients
+    return value, np.column_stack([gradient, pull.sum(axis=1, dtype=np.float64)])
+
+
+def _softplus_and_slope(scores: Floats) -> tuple[Floats, Floats]:
+    """Return log(1 + exp(x)) and its slope 1 / (1 + exp(-x)), in single precision, too, as exact as it is."""
+    small = np.exp(-np.abs(scores))
+    total = 1 + small
+    # log1p(x) is not vectorised; with u = 1 + x it is log(u) - ((u - 1) - x) / u.
+    log1p = np.log(total) - ((total - 1) - small) / total
+    return np.maximum(scores, 0) + log1p, np.exp(np.minimum(scores, 0)) / total
+
+
+def _times(rows: Floats, matrix: Any) -> Floats:
+    """Return a product of few rows, (n_rows, n_columns): of two or three rows, it takes longer than of four."""
+    if sp.issparse(matrix):
+        return np.ascontiguousarray((matrix.T @ rows.T).T)
+    n_rows = len(rows)
+    if n_rows % 4 > 1:
+        rows = np.concatenate([rows, np.zeros((-n_rows % 4, rows.shape[1]), dtype=rows.dtype)])
+    return np.asarray((rows @ matrix)[:n_rows])
+
+
+def _weights_of(inside: Booleans, positive: Booleans, weights: Floats) -> Floats:
+    """Return balanced weights of the bags that are inside; none where they are all of one class."""
+    found = np.zeros(len(weights))
+    if positive[inside].any() and not positive[inside].all():
+        found[inside] = balanced(weights[inside], positive[inside])
+    return found
 
 
 def balanced(weights: Floats, positive: Booleans) -> Floats:

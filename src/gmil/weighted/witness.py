@@ -90,9 +90,10 @@ def similarities(squares: Floats, gamma: float) -> Floats:
 def affine(columns: Any, coefficients: Floats, intercepts: Floats) -> Any:
     """Return the product with coefficients, (n_columns, ...), plus intercepts, (...), in double precision.
 
-    Of a tensor it is a tensor, and the product is in its precision.
+    The product is in the precision of the columns; of a tensor it is a tensor.
     """
-    flat = columns @ beside(coefficients.reshape(len(coefficients), -1), columns)
+    own = coefficients.reshape(len(coefficients), -1)
+    flat = columns @ (beside(own, columns) if is_tensor(columns) else own.astype(columns.dtype))
     found = in_double(flat) if is_tensor(flat) else np.asarray(flat, dtype=np.float64)
     return found.reshape(-1, *intercepts.shape) + beside(intercepts, columns, wide=True)
 

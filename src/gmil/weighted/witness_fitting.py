@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.engine import one_blas_thread
+from gmil.engine import one_blas_thread, resolve
 from gmil.engine.eigen import eigh
 from gmil.engine.resident import as_array, beside, is_tensor, namespace, take_rows
 from gmil.model_selection.folds import inner_folds
@@ -88,16 +89,20 @@ def draft_witnesses(
     rows, offsets = _thinned(bags.offsets, generator)
     instances = bags.instances if rows is None else take_rows(bags.instances, rows)
     inside = [*(~test for test in tests), np.ones(len(bags), dtype=bool)]
-    scaled: dict[int, Any] = {}
-    drafts, tables = [], []
-    with one_blas_thread():  # results must not depend on the number of threads
-        for number, kernel in _kinds(spaces):
-            if number not in scaled:
-                scaled[number] = spaces[number].apply(instances, learning.backend)
-            draft, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, learning)
-            drafts.append(draft)
-            if rows is None:
-                tables.append(largest_and_total(draft.scores_of(columns), offsets))
+    kinds = list(_kinds(spaces))
+    scaled = {number: spaces[number].apply(instances, learning.backend) for number in {number for number, _ in kinds}}
+    # One scorer a thread, as for views; a GPU works on one after the other.
+    n_threads = 1 if is_tensor(instances) else learning.backend.n_threads
+    one_thread = learning if n_threads == 1 else learning._replace(backend=resolve(learning.backend.name, 1))
+
+    def draft(kind: tuple[int, str]) -> tuple[Draft, Any]:
+        number, kernel = kind
+        found, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, one_thread)
+        return found, largest_and_total(found.scores_of(columns), offsets) if rows is None else None
+
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:  # results do not depend on the number of threads
+        found = list(map(draft, kinds) if n_threads == 1 else pool.map(draft, kinds))
+    drafts, tables = [own for own, _ in found], [table for _, table in found]
     fold_of = np.full(len(bags), len(tests))
     for number, test in enumerate(tests):
         fold_of[test] = number
@@ -203,7 +208,7 @@ def _draft(
     # In single precision: twice as fast, and far more exact than what is known of a bag.
     single = beside(np.float32(basis), columns)
     features = columns * single if kernel == "linear" else columns @ single
-    fits = _fit_all(features, offsets, inside, learning)
+    fits = fit_noisy_or(features, offsets, inside, learning.positive, learning.weights)
     coefficients = np.stack([basis * own if kernel == "linear" else basis @ own for own, _ in fits], axis=1)
     return Draft(number, kernel, gamma, coefficients, np.stack([constant for _, constant in fits])), columns
 
@@ -251,26 +256,6 @@ def _sum_of_squares(columns: Any) -> float:
         return float(columns.square().sum(dtype=namespace(columns).float64))
     squares = columns.multiply(columns) if sp.issparse(columns) else np.square(columns, dtype=np.float64)
     return float(squares.sum())
-
-
-def _fit_all(
-    features: Floats, offsets: Integers, inside: list[Booleans], learning: Learning
-) -> list[tuple[Floats, Floats]]:
-    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags."""
-    if is_tensor(features):
-        from gmil.weighted.on_device.noisy_or import fit_noisy_or_jobs
-
-        return fit_noisy_or_jobs(features, offsets, inside, learning.positive, learning.weights)
-    return [_fit_some(features, offsets, some, learning) for some in inside]
-
-
-def _fit_some(features: Floats, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
-    """Return coefficients and intercepts learnt from some bags."""
-    sizes = np.diff(offsets)
-    own = features[np.repeat(inside, sizes)]
-    starts = np.concatenate([[0], np.cumsum(sizes[inside])])
-    fits = [fit_noisy_or(own, starts, positive[inside], learning.weights[inside]) for positive in learning.positive.T]
-    return np.stack([coefficients for coefficients, _ in fits], axis=1), np.array([constant for _, constant in fits])
 
 
 # -------------------------------------------------------------------------------- weighing

@@ -1,64 +1,33 @@
-"""`gmil.weighted.noisy_or.fit_noisy_or` for many choices of bags and many problems at once."""
+"""`gmil.weighted.noisy_or.fit_noisy_or` in PyTorch."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from gmil.engine.torch.kernels import segments
 from gmil.engine.torch.lbfgs import minimize
 from gmil.engine.torch.tensors import full_precision, to_device, to_host
-from gmil.weighted.noisy_or import LEAST_HAZARD, STEPS, TOLERANCE, balanced
+from gmil.weighted.noisy_or import LEAST_HAZARD, STEPS, TOLERANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Floats, Integers
     from gmil.engine.torch.kernels import Segments
+    from gmil.weighted.noisy_or import Jobs
 
 
-def fit_noisy_or_jobs(
-    features: torch.Tensor, offsets: Integers, inside: Sequence[Booleans], positive: Booleans, weights: Floats
-) -> list[tuple[Floats, Floats]]:
-    """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags.
-
-    Parameters
-    ----------
-    features : torch.Tensor of shape (n_instances, n_columns)
-    offsets : array of shape (n_bags + 1,)
-    inside : sequence of arrays of shape (n_bags,)
-        The bags that a fit learns from.
-    positive : array of shape (n_bags, n_problems)
-    weights : array of shape (n_bags,)
-    """
-    bags, device = segments(offsets, features.device), features.device
-    jobs = [_weights_of(some, own, weights) for some in inside for own in positive.T]
+def fit_on_device(features: torch.Tensor, offsets: Integers, jobs: Jobs) -> Floats:
+    """Return the coefficients and the intercept of every job, (n_jobs, n_columns + 1)."""
+    device = features.device
     # A bag without weight takes no part: the instances of all jobs stay where they are.
-    weight = to_device(np.stack(jobs, axis=1), device)  # (n_bags, n_jobs)
-    is_positive = to_device(np.tile(positive, (1, len(inside))), device)
-    sizes = np.diff(offsets)
-    levels = np.repeat([np.log(np.log(2) / sizes[some].mean()) for some in inside], positive.shape[1])
-    can_learn = np.array([own.any() for own in jobs])
-    start = np.zeros((len(jobs), features.shape[1] + 1))
-    start[:, -1] = np.where(can_learn, levels, 0.0)
-
-    def loss(parameters: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return _loss(parameters, features, bags, is_positive, weight)
-
+    weights, positive = to_device(jobs.weights.T, device), to_device(jobs.positive.T, device)
+    loss = functools.partial(
+        _loss, features=features, bags=segments(offsets, device), positive=positive, weights=weights
+    )
     with full_precision():
-        found = to_host(minimize(loss, to_device(start, device), max_iter=STEPS, tolerance=TOLERANCE))
-    found = np.where(can_learn[:, None], found, 0.0).reshape(len(inside), positive.shape[1], -1)
-    return [(own[:, :-1].T, own[:, -1]) for own in found]
-
-
-def _weights_of(inside: Booleans, positive: Booleans, weights: Floats) -> Floats:
-    """Return balanced weights of the bags that are inside; none where they are all of one class."""
-    found = np.zeros(len(weights))
-    if positive[inside].any() and not positive[inside].all():
-        found[inside] = balanced(weights[inside], positive[inside])
-    return found
+        return to_host(minimize(loss, to_device(jobs.start, device), max_iter=STEPS, tolerance=TOLERANCE))
 
 
 def _loss(
