@@ -188,3 +188,13 @@ def test_10_provenance_travels_and_mixtures_are_refused(tmp_path):
     save_tensor(tmp_path / "pt_files" / "a.pt", patches(2))
     with pytest.raises(gmil.FormatError, match="can be read as"):
         gmil.scan(tmp_path)
+
+
+def test_few_rows_of_a_slide_are_read_as_many_are(tmp_path):
+    trident(tmp_path / "features_x" / "a.h5", patches(100, dtype=np.float16))
+    stamp(tmp_path / "s" / "a.h5", patches(100))
+    for folder in (tmp_path / "features_x", tmp_path / "s"):
+        lazy, _ = gmil.scan(folder)
+        whole = lazy.load().instances
+        for rows in ([3], [0, 99], [99, 7, 7], np.arange(50)):
+            np.testing.assert_array_equal(lazy.take(rows), whole[rows])

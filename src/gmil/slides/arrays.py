@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gmil.engine.arrays import Integers
+
 _BYTES_AT_ONCE = 1 << 26
 """What is read of a file at once: an array in tiny chunks is slow by small pieces."""
+
+_SINGLE_ROWS = 16
+"""A row that is read alone takes as long as about so many that are read together."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,25 @@ def read_rows(place: Place, rows: int) -> Iterator[NDArray[Any]]:
         for start in range(0, shape[0], step):
             found = array[0, start : start + step] if array.ndim == 3 else array[start : start + step]
             yield from _pieces(found, rows)
+
+
+def take_rows(place: Place, wanted: Integers, rows: int) -> NDArray[Any]:
+    """Return some rows of a matrix, given in ascending order, in its stored type; a few are read alone."""
+    if place.path.suffix in hdf5.SUFFIXES:
+        with hdf5.opened(place.path) as file:
+            array = hdf5.array_of(place.path, file, place.key)
+            if array.ndim == 2 and len(wanted) * _SINGLE_ROWS < len(array) and wanted[-1] < len(array):
+                few: NDArray[Any] = array[wanted]
+                return few
+    found, start = [], 0
+    for piece in read_rows(place, rows):
+        first, last = np.searchsorted(wanted, [start, start + len(piece)])
+        found.append(piece[wanted[first:last] - start])
+        start += len(piece)
+    if start <= wanted[-1]:
+        msg = f"{place} has {start} patches, fewer than were found before. Scan it again."
+        raise FormatError(msg)
+    return np.concatenate(found)
 
 
 def _pieces(matrix: NDArray[Any], rows: int) -> Iterator[NDArray[Any]]:

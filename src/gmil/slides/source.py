@@ -10,7 +10,7 @@ import numpy as np
 
 from gmil.bags.tables import float_type
 from gmil.errors import BagValidationError, FormatError
-from gmil.slides.arrays import read_rows
+from gmil.slides.arrays import read_rows, take_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,12 +50,21 @@ class SlideSource:
 
     def read(self, part: int, rows: int) -> Iterator[Floats]:
         """See `gmil.scale.passes.Source.read`."""
-        slide = self.slides[part]
-        for piece in read_rows(slide.features, rows):
+        for piece in read_rows(self.slides[part].features, rows):
             if piece.shape[1] != self.n_features:
-                msg = f"{slide.features} has {piece.shape[1]} features where {self.n_features} were; scan it again."
-                raise FormatError(msg)
+                raise self._other_width(part, piece.shape[1])
             yield np.ascontiguousarray(piece, dtype=self.dtype)
+
+    def take(self, part: int, wanted: Integers, rows: int) -> Floats:
+        """Return some patches of a slide, given in ascending order; no others are widened."""
+        found = take_rows(self.slides[part].features, wanted, rows)
+        if found.shape[1] != self.n_features:
+            raise self._other_width(part, found.shape[1])
+        return found.astype(self.dtype, copy=False)
+
+    def _other_width(self, part: int, width: int) -> FormatError:
+        msg = f"{self.place(part)} has {width} features where {self.n_features} were found before. Scan it again."
+        return FormatError(msg)
 
     def place(self, part: int) -> str:
         """See `gmil.scale.passes.Source.place`."""
