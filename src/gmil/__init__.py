@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil.datasets import load_musk1 as load_musk1
     from gmil.datasets import load_musk2 as load_musk2
     from gmil.datasets import make_bags as make_bags
+    from gmil.datasets import make_slides as make_slides
     from gmil.errors import BackendUnavailableError as BackendUnavailableError
     from gmil.errors import BagValidationError as BagValidationError
     from gmil.errors import DatasetError as DatasetError

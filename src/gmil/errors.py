@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _IN_PYTHON = {
     "decimal": "decimal=','.",
     "features": "features=[...].",
+    "layout": "layout='...'.",
     "in_memory": "read it into memory with gmil.read.",
 }
 """How a fix ends in Python, where that is not ``name=...``."""
@@ -85,6 +86,10 @@ class GmilError(_Message, Exception):
 
 class ColumnWarning(_Message, UserWarning):
     """A column of a table that is not used as its name or its place would suggest."""
+
+
+class SlideWarning(_Message, UserWarning):
+    """Slides that are left out, or that are not used as they lie."""
 
 
 class BagValidationError(GmilError, ValueError):

@@ -46,6 +46,7 @@ _OTHERS = {
         "load_musk1",
         "load_musk2",
         "make_bags",
+        "make_slides",
     ),
     "gmil.errors": (
         "BackendUnavailableError",

@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from tools.packages.tree import ROOT
 
-EXTRAS = ("frames", "dask", "video", "test")
+EXTRAS = ("frames", "dask", "video", "slides", "test")
 FILE = Path(__file__).with_name("oldest.txt")
 HEAD = "# The oldest versions that pyproject.toml allows. `make oldest` writes them, `make test-oldest` tests them.\n"
 

@@ -21,7 +21,7 @@ FAILED, WRONG_USE, STOPPED = 1, 2, 130
 _QUIET_SECONDS = 2.0
 _SECONDS_BETWEEN_LINES = 15.0
 _OPTIONS = {"cv": "folds", "random_state": "seed", "n_permutations": "permutations", "n_jobs": "jobs"}
-_OPTIONS |= {"info": "group", "drop": "exclude"}
+_OPTIONS |= {"info": "group", "drop": "exclude", "patch_size": "patch-size", "splits": "splits"}
 """The options of parameters that have another name on the command line."""
 _ADVICE = {
     "strategy": "Fill the gaps with --missing median, or leave these bags out.",
@@ -75,7 +75,7 @@ def in_options(error: Any) -> str:
         return f"{error.args[0]} {_ADVICE[error.parameter]}"
     if error.parameter == MISSING:
         return f"{error.args[0]} {_advice_on_missing()}"
-    parameters = ("bag", "label", "features", "repeats", "instances", *_OPTIONS)
+    parameters = ("bag", "label", "features", "repeats", "instances", "labels", "group", "layout", "mpp", *_OPTIONS)
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
     text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
     return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")

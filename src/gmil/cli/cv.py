@@ -13,12 +13,12 @@ from gmil.cli.console import Progress, Stages, StreamProgress, print_table, said
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import (
     importance_option,
-    instance_block_options,
     jobs_option,
     json_option,
     method_options,
     page_option,
     seed_option,
+    split_options,
 )
 from gmil.cli.results import instance_cells, instance_titles
 
@@ -56,7 +56,7 @@ class Validated(NamedTuple):
 @click.option("--repeats", default=1, show_default=True, help="How often to repeat with other folds.")
 @seed_option("folds and method")
 @jobs_option("Processes over folds.")
-@instance_block_options
+@split_options
 @page_option("A .html, .md or .json page of the held-out predictions.")
 @importance_option
 @json_option
@@ -133,7 +133,7 @@ def _validate(
             estimator,
             data.bags.watched(reading) if lazy else data.bags,
             data.y,
-            cv=protocol.folds,
+            cv=protocol.folds if data.folds is None else data.folds,
             repeats=protocol.repeats,
             groups=data.groups,
             instance_y=data.instance_y,
@@ -148,7 +148,7 @@ def _validate(
         "dataset": data.name,
         "method": method,
         "params": {name: _as_json(value) for name, value in last_step(estimator)[1].get_params(deep=False).items()},
-        "folds": protocol.folds,
+        "folds": protocol.folds if data.folds is None else len(data.folds),
         "repeats": protocol.repeats,
         "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),

@@ -9,7 +9,7 @@ import click
 
 import gmil
 from gmil.cli.console import Progress, print_table, say
-from gmil.cli.options import data_options, json_option
+from gmil.cli.options import data_options, json_option, seed_option
 from gmil.errors import listed
 from gmil.safety.atomic import refuse_target
 
@@ -80,19 +80,48 @@ def summary(data: LabelledBags) -> dict[str, Any]:
     }
 
 
-@data.command()
-@click.argument("kind", type=click.Choice(["med11"]))
-@click.option("-o", "--output", required=True, metavar="DIR", help="The folder to write; it must not exist.")
+@data.group()
+def make() -> None:
+    """Generate data: frames of videos, or slides."""
+
+
+_new_folder = click.option(
+    "-o", "--output", required=True, metavar="DIR", help="The folder to write; it must not exist."
+)
+
+
+@make.command()
+@_new_folder
 @click.option("--bags", "n_bags", default=813, show_default=True, help="Videos.")
 @click.option("--instances", "n_instances", default=2_600_000, show_default=True, help="Frames of all videos.")
 @click.option("--features", "n_features", default=1000, show_default=True, help="Words, so numbers a frame.")
 @click.option("--events", "n_events", default=5, show_default=True, help="Events; a video takes one.")
 @click.option("--seed", "random_state", default=0, show_default=True, help="Seed.")
-def make(kind: str, output: str, **sizes: int) -> None:
-    """Generate data: med11, frames of videos as word histograms with hidden witnesses, as Parquet files."""
-    with Progress(f"{kind}, instances") as progress:
+def med11(output: str, **sizes: int) -> None:
+    """Generate frames of videos as word histograms with hidden witnesses, as Parquet files."""
+    with Progress("med11, instances") as progress:
         gmil.datasets.make_med11(output, progress=progress, **sizes)
         say(f"{output}: {sizes['n_bags']} bags, {sizes['n_instances']} instances written.")
+
+
+@make.command()
+@_new_folder
+@click.option("--layout", default="trident", show_default=True, metavar="TOOL", help="As which tool writes them.")
+@click.option("--slides", "n_slides", default=60, show_default=True, help="Slides.")
+@click.option("--patches", "n_patches", default=300, show_default=True, help="Patches a slide.")
+@click.option("--features", "n_features", default=64, show_default=True, help="Numbers a patch.")
+@click.option("--tumour-share", default=0.02, show_default=True, help="Share of tumour patches in positive slides.")
+@click.option("--separation", default=5.0, show_default=True, help="Distance of tumour from other patches.")
+@click.option("--dtype", default="float16", show_default=True, help="float16, float32 or float64.")
+@seed_option("all slides")
+def slides(output: str, seed: int, **how: Any) -> None:
+    """Generate slides with known tumour regions: embeddings of patches, coordinates, labels and patients."""
+    with Progress("slides") as progress:
+        made = gmil.make_slides(output, random_state=seed, progress=progress, **how)
+    options = f"--bag {made.bag} --label {made.label} --group {made.group}"
+    tables = [made.labels] if isinstance(made.labels, str) else made.labels
+    say(f"{output} is written: {how['n_slides']} slides as {how['layout']} writes them. Validate with")
+    say(f"  gmil cv {output} {' '.join(f'--labels {table}' for table in tables)} {options}")
 
 
 @data.command()

@@ -42,8 +42,16 @@ HELP = {
         ("gmil data convert musk1 musk1.csv", "gmil data convert bags.csv bags.parquet --exclude 'id_*'"),
     ),
     "gmil data make": Help(
-        "Make data of any size, to try things.",
+        "Generate data.",
+        ("gmil data make med11 -o frames", "gmil data make slides -o slides --layout clam"),
+    ),
+    "gmil data make med11": Help(
+        "Generate frames of videos.",
         ("gmil data make med11 -o frames", "gmil data make med11 -o small --bags 50 --instances 20000"),
+    ),
+    "gmil data make slides": Help(
+        "Generate slides with known tumour regions.",
+        ("gmil data make slides -o slides", "gmil data make slides -o slides --layout stamp --slides 20"),
     ),
     "gmil doctor": Help(
         "Show versions, backend, threads and folders.",

@@ -38,6 +38,7 @@ class LabelledBags(NamedTuple):
     y: Any
     groups: Any = None
     instance_y: Any = None
+    folds: Any = None
 
 
 class Reader(NamedTuple):
@@ -52,6 +53,11 @@ class Reader(NamedTuple):
     instance_labels: str | None = None
     stream: bool = False
     dask: str | None = None
+    labels: tuple[str, ...] = ()
+    layout: str | None = None
+    mpp: float | None = None
+    patch_size: float | None = None
+    splits: str | None = None
     known: tuple[str, ...] | None = None
     """The features of a model; these are taken, in its order, where no others are named."""
     origin: Origin | None = None
@@ -82,7 +88,9 @@ class Reader(NamedTuple):
         found = self.read(data, in_memory=in_memory)
         if found.y is None:
             fix = "Name the label column with --label."
-            if _is_folder(found.bags):
+            if _is_of_slides(found.bags):
+                fix = "Name a table of slides with --labels, and its column with --label."
+            elif _is_folder(found.bags):
                 fix = "Put them into labels.csv in that folder, with the columns bag and label."
             msg = f"{found.name} has no labels. {fix}"
             raise BagValidationError(msg)
@@ -96,9 +104,12 @@ class Reader(NamedTuple):
         """
         from gmil.io.reading import read_named
         from gmil.io.scanning import scan_named
+        from gmil.io.slide_folders import Request, is_slide_folder
         from gmil.paper.runs.data import groups_of
 
         streams = self.stream or bool(self.dask)
+        if not is_dataset(data) and Path(data).is_dir() and (self.layout or is_slide_folder(Path(data))):
+            return self._read_slides(Path(data), in_memory=in_memory, needs_labels=needs_labels)
         if self.group is not None and streams:
             msg = f"--group {self.group} needs the data in memory, but --stream and --dask read blocks. Leave out one."
             raise BagValidationError(msg)
@@ -117,7 +128,10 @@ class Reader(NamedTuple):
         read: Any = scan_named if streams or (may_stream and _is_large(path, reader.bag)) else read_named
         try:
             with said_warnings():
-                bags, y = read(path, reader._named())
+                request = Request(
+                    self.labels or None, None, None, None, self.layout, self.mpp, self.patch_size, self.splits
+                )
+                bags, y = read(path, reader._named(), request)
                 bags = _with_features(bags, self.known)
         except LabelError as error:
             if needs_labels:
@@ -128,6 +142,22 @@ class Reader(NamedTuple):
                 error.fix = error.fix.replace("info", "instances")
             raise
         return LabelledBags(path.name, bags, y, groups_of(bags, reader.group), self._labels_of_instances(bags))
+
+    def _read_slides(self, folder: Path, *, in_memory: bool, needs_labels: bool) -> LabelledBags:
+        """Read a folder of slides, in blocks; where no labels are needed, nor bags named, every slide is a bag."""
+        from gmil.io.slide_folders import Request, read_cohort
+
+        labels = self.labels or (None if needs_labels or self.bag is not None else ())
+        reader = self._with_remembered(folder, streams=False) if needs_labels else self
+        sizes = self.layout, self.mpp, self.patch_size, self.splits
+        with said_warnings():
+            found = read_cohort(
+                folder, Request(labels, reader.bag, reader.label, reader.group, *sizes), in_memory=in_memory
+            )
+        say(f"{folder} is read as {found.layout}: {len(found.bags)} bags, {found.bags.n_instances} patches.")
+        return LabelledBags(
+            folder.name, found.bags, found.y, found.groups, self._labels_of_instances(found.bags), found.folds
+        )
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
@@ -192,6 +222,12 @@ def _is_folder(bags: Any) -> bool:
     from gmil.scale.folder import FolderSource
 
     return isinstance(bags, gmil.LazyBags) and isinstance(bags.source, FolderSource)
+
+
+def _is_of_slides(bags: Any) -> bool:
+    from gmil.slides.source import SlideSource
+
+    return isinstance(getattr(bags, "source", None), SlideSource)
 
 
 def is_dataset(data: str) -> bool:

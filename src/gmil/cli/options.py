@@ -131,6 +131,20 @@ instances_option = click.option(
     metavar="[COLUMN]",
     help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; not a feature. Write it after DATA.",
 )
+_slides = (
+    click.option(
+        "--labels",
+        multiple=True,
+        metavar="FILE",
+        help="Labels of a folder: a CSV file with a row per bag. Of slides also two: of patients and of slides.",
+    ),
+    click.option("--layout", metavar="TOOL", help="Which tool wrote a folder of slides; by default it is recognised."),
+    click.option("--mpp", type=float, help="Micrometres per pixel of slides whose coordinates are in micrometres."),
+    click.option("--patch-size", type=float, metavar="PIXELS", help="Side of a patch at level 0, if files lack it."),
+)
+splits_option = click.option(
+    "--splits", metavar="FILE", help="Folds of slides: a file or folder of CLAM or STAMP, or a column of the labels."
+)
 _blocks = (
     click.option(
         "--stream",
@@ -139,12 +153,13 @@ _blocks = (
     ),
     click.option("--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."),
 )
-data_options = _as_record("reader", Reader, *_columns)
-block_options = _as_record("reader", Reader, *_columns, *_blocks)
-group_options = _as_record("reader", Reader, *_columns, _group)
-instance_options = _as_record("reader", Reader, *_columns, _group, instances_option)
-group_block_options = _as_record("reader", Reader, *_columns, _group, *_blocks)
-instance_block_options = _as_record("reader", Reader, *_columns, _group, instances_option, *_blocks)
+data_options = _as_record("reader", Reader, *_columns, *_slides)
+block_options = _as_record("reader", Reader, *_columns, *_slides, *_blocks)
+group_options = _as_record("reader", Reader, *_columns, *_slides, _group)
+instance_options = _as_record("reader", Reader, *_columns, *_slides, _group, instances_option)
+group_block_options = _as_record("reader", Reader, *_columns, *_slides, _group, *_blocks)
+instance_block_options = _as_record("reader", Reader, *_columns, *_slides, _group, instances_option, *_blocks)
+split_options = _as_record("reader", Reader, *_columns, *_slides, splits_option, _group, instances_option, *_blocks)
 
 setting_option = click.option(
     "--set",

@@ -32,7 +32,7 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     from gmil.model_selection.scoring import score_model
 
     estimator, origin = model_files.load_with_origin(model)
-    found = for_method(estimator, reader.of_model(estimator, origin).labelled(data, in_memory=True))
+    found = for_method(estimator, reader.of_model(estimator, origin).labelled(data))
     scores, n_seen = score_model(estimator, found.bags, found.y, found.groups), origin.count_seen(found.bags)
     about = {"model": model, "dataset": found.name, "bags": len(found.bags), "training_bags": n_seen}
     if as_json:

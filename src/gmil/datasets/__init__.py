@@ -15,6 +15,7 @@ from gmil.datasets.loaders import (
 )
 from gmil.datasets.med11 import make_med11
 from gmil.datasets.registry import dataset_names, describe
+from gmil.datasets.slides import make_slides
 from gmil.datasets.synthetic import make_bags
 from gmil.io.reading import read, write
 from gmil.io.scanning import scan
@@ -33,6 +34,7 @@ __all__ = [
     "load_musk2",
     "make_bags",
     "make_med11",
+    "make_slides",
     "read",
     "scan",
     "write",

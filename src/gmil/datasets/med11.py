@@ -7,8 +7,6 @@ and 1000 numbers a frame; what is made here has the same shape and nothing else 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +14,7 @@ import numpy as np
 
 from gmil.bags import tables
 from gmil.bags.parquet_files import parquet_writer
-from gmil.errors import FileAccessError
-from gmil.safety.atomic import clear_disk_errors, refuse_target
+from gmil.safety.atomic import new_folder
 
 if TYPE_CHECKING:
     import os
@@ -83,7 +80,7 @@ def make_med11(
     world = _make_world(n_features, n_events, np.random.default_rng([random_state, 1]))
     shares = np.array_split(np.arange(n_bags), min(n_files, n_bags))
     written = 0
-    with _new_folder(Path(path)) as folder:
+    with new_folder(Path(path)) as folder:
         for number, share in enumerate(shares):
             with _writer(folder / f"part-{number:03d}.parquet", n_features) as write:
                 for bag in share.tolist():
@@ -173,23 +170,6 @@ def _draw_words(world: _World, scenes: Integers, actions: Integers, generator: n
 
 
 # -------------------------------------------------------------------------------- writing
-
-
-@contextlib.contextmanager
-def _new_folder(path: Path) -> Iterator[Path]:
-    """Yield a folder beside ``path`` that takes its name when the block succeeds, and goes when it fails."""
-    if path.exists():
-        msg = f"{path} exists already. Remove it, or choose another folder."
-        raise FileAccessError(msg)
-    refuse_target(path)
-    with clear_disk_errors(path):
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
-        try:
-            yield temporary
-            temporary.chmod(0o755)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager

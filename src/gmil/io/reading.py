@@ -16,6 +16,7 @@ from gmil.io.formats import arff, arff_writing, c45, delimited, mat, npz, parque
 from gmil.io.formats.contents import Contents
 from gmil.io.formats.rows import rows_to_bags, table_rows
 from gmil.io.scanning import LABELS_FILE, read_bag_columns, scan_named
+from gmil.io.slide_folders import Request, is_read_as_slides, read_slides, refuse_slide_arguments
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import first_line, opening, parsing
 
@@ -46,7 +47,13 @@ def read(
     info: Sequence[str] = (),
     drop: str | Sequence[str] = (),
     decimal: str = ".",
-) -> tuple[Bags, NDArray[Any] | None]:
+    labels: Any = None,
+    group: str | None = None,
+    layout: str | None = None,
+    mpp: float | None = None,
+    patch_size: float | None = None,
+    splits: Any = None,
+) -> Any:
     """Read bags and labels from a file, a folder or a data frame.
 
     The suffix of a file tells what it is: Parquet, CSV or TSV, NPZ, UCI C4.5 ``.data``, Weka ``.arff`` or
@@ -74,13 +81,16 @@ def read(
     decimal : {".", ","}
         The decimal sign of numbers in a CSV or TSV file: a comma in many spreadsheets of Europe. It is never guessed,
         as 1,234 may be a thousand.
+    labels, group, layout, mpp, patch_size, splits
+        Of a folder, and of a folder of slides (HDF5, PyTorch): as in `scan`.
 
     Returns
     -------
     bags : Bags
         Bags in the order of their first appearance.
     y : array of shape (n_bags,), or None
-        Strings stay strings, whole numbers become integers; None where there is no label column.
+        Strings stay strings, whole numbers become integers; None where there is no label column. With ``group`` or
+        ``splits`` a Bunch is returned, as by `scan`.
 
     See Also
     --------
@@ -100,16 +110,21 @@ def read(
     if decimal not in (".", ","):
         msg = f"must be '.' or ',', got {decimal!r}."
         raise BagValidationError(msg, parameter="decimal")
-    return read_named(source, Named(bag, label, features, info, drop, decimal=decimal))
+    request = Request(labels, bag, label, group, layout, mpp, patch_size, splits)
+    return read_named(source, Named(bag, label, features, info, drop, decimal=decimal), request)
 
 
-def read_named(source: Any, named: Named) -> tuple[Bags, NDArray[Any] | None]:
+def read_named(source: Any, named: Named, request: Request | None = None) -> Any:
     """Do what `read` does, with the columns that a user has named."""
+    request = request or Request(bag=named.bag, label=named.label)
     if not isinstance(source, (str, os.PathLike)):
+        refuse_slide_arguments(request, source)
         return rows_to_bags(table_rows(_table(source), named))
     path = Path(source)
+    if is_read_as_slides(path, request):
+        return read_slides(path, request, in_memory=True)
     if path.is_dir():
-        return _read_folder(path, named)
+        return _read_folder(path, named, request.labels)
     reader = _for_suffix(path, _READERS, "read")
     _refuse_empty(path)
     try:
@@ -122,13 +137,13 @@ def read_named(source: Any, named: Named) -> tuple[Bags, NDArray[Any] | None]:
         raise
 
 
-def _read_folder(path: Path, named: Named) -> tuple[Bags, NDArray[Any] | None]:
+def _read_folder(path: Path, named: Named, labels: Any) -> tuple[Bags, NDArray[Any] | None]:
     try:
-        lazy, labels = scan_named(path, named)
+        lazy, y = scan_named(path, named, Request(labels))
     except LabelError as error:
         error.bags = error.bags.load()
         raise
-    return _with_info(lazy.load(), path, named), labels
+    return _with_info(lazy.load(), path, named), y
 
 
 def column_names(path: Path) -> list[str] | None:

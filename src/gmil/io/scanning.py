@@ -14,6 +14,7 @@ from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Named, choose, require, role
 from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
 from gmil.io.formats import delimited
 from gmil.io.formats.rows import is_missing, labels_from_text, tidy_labels
+from gmil.io.slide_folders import Request, is_read_as_slides, read_slides
 from gmil.safety.guard import opening
 from gmil.scale import LazyBags
 from gmil.scale.folder import FolderSource
@@ -36,15 +37,21 @@ def scan(
     features: str | Sequence[str] | None = None,
     info: Sequence[str] = (),
     drop: str | Sequence[str] = (),
-    labels: str | os.PathLike[str] | None = None,
-) -> tuple[LazyBags, NDArray[Any] | None]:
+    labels: Any = None,
+    group: str | None = None,
+    layout: str | None = None,
+    mpp: float | None = None,
+    patch_size: float | None = None,
+    splits: Any = None,
+) -> Any:
     """Open bags that need not fit into memory, as `LazyBags`: sizes and labels are read, features are not.
 
     Parameters
     ----------
     path : path
         A Parquet file or a folder of Parquet files with a bag column, the rows of a bag next to each other; or a
-        folder with one ``.npy``, ``.npz`` or Parquet file a bag.
+        folder with one ``.npy``, ``.npz`` or Parquet file a bag; or a folder of slides with embeddings of patches in
+        HDF5 or PyTorch files, as TRIDENT, CLAM, STAMP, slideflow, nnMIL, torchmil and MIL_BASELINE write them.
     bag, label : str, optional
         Columns, as in `gmil.read`.
     features : str or sequence of str, optional
@@ -55,13 +62,28 @@ def scan(
         As in `gmil.read`.
     labels : path, optional
         For a folder with one file a bag: a CSV file with the columns ``bag`` (the name of the file without its suffix)
-        and ``label``. By default ``labels.csv`` in the folder, where there is one.
+        and ``label``. By default ``labels.csv`` in the folder, where there is one. Of a folder of slides: a table with
+        one row a slide, or two tables that share a column, one of patients and one of slides. The column ``bag`` names
+        slides, or patients: all slides of a patient are one bag then.
+    group : str, optional
+        Of a folder of slides: a column of ``labels``, such as the patient or the site of every slide.
+    layout : {"trident", "clam", "stamp", "slideflow", "nnmil", "torchmil", "mil_baseline"}, optional
+        Which tool wrote a folder of slides; by default that is recognised.
+    mpp : float, optional
+        Micrometres per pixel at level 0 of all slides, where coordinates are in micrometres.
+    patch_size : float, optional
+        The side of a patch in pixels of level 0, where files do not tell it.
+    splits : path, optional
+        A file of splits, or a folder of such files: of CLAM, STAMP, torchmil or MIL_BASELINE; or the column of
+        ``labels`` that says which slide is in which split.
 
     Returns
     -------
     bags : LazyBags
         Bags in the order of their rows, or of the names of their files.
     y : array of shape (n_bags,), or None
+        With ``group`` or ``splits`` a Bunch is returned in place of both: ``bags``, ``y``, ``groups`` (n_bags,),
+        ``folds``, a list of training and test positions, and ``layout``.
 
     See Also
     --------
@@ -80,17 +102,19 @@ def scan(
     >>> lazy.shape == bags.shape
     True
     """
-    return scan_named(Path(path), Named(bag, label, features, info, drop), labels)
+    request = Request(labels, bag, label, group, layout, mpp, patch_size, splits)
+    return scan_named(Path(path), Named(bag, label, features, info, drop), request)
 
 
-def scan_named(
-    path: Path, named: Named, labels: str | os.PathLike[str] | None = None
-) -> tuple[LazyBags, NDArray[Any] | None]:
+def scan_named(path: Path, named: Named, request: Request | None = None) -> Any:
     """Do what `scan` does, with the columns that a user has named."""
+    request = request or Request(bag=named.bag, label=named.label)
+    if is_read_as_slides(path, request):
+        return read_slides(path, request, in_memory=False)
     if path.is_dir():
         files = list_bag_files(path)
         if _are_one_bag_each(files, named):
-            return _scan_folder(path, files, named, labels)
+            return _scan_folder(path, files, named, next(iter(request.tables), None))
         _refuse_mixture(path, files)
         return _scan_parquet(files, named)
     with opening(path):

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
 from gmil.compat import BaseSearchCV
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, listed
 from gmil.validation import check_groups
 
 if TYPE_CHECKING:
@@ -29,13 +29,27 @@ if TYPE_CHECKING:
 
 def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
     """Return the test fold of every bag, (n_bags,)."""
-    groups = check_groups(groups, len(y))
+    names, groups = groups, check_groups(groups, len(y))
     if not isinstance(cv, (int, np.integer)):
-        return _numbered(check_cv(cv), y, groups)
+        folds = _numbered(check_cv(cv), y, groups)
+        _warn_about_split_groups(folds, names)
+        return folds
     _check_fold_count(int(cv), y)
     if groups is not None:
         _refuse_few_groups(int(cv), groups)
     return _drawn_folds(y, int(cv), seed, groups)
+
+
+def _warn_about_split_groups(folds: Integers, groups: Any) -> None:
+    """Warn where given folds train on some bags of a group and test others."""
+    if groups is None:
+        return
+    pairs = np.unique(np.column_stack([np.asarray(groups).astype(str), folds.astype(str)]), axis=0)
+    names, counts = np.unique(pairs[:, 0], return_counts=True)
+    split = names[counts > 1].tolist()
+    if split:
+        msg = f"{len(split)} groups are trained on and tested: {listed(split)}. What is measured is too good."
+        warnings.warn(f"{msg} Give folds of whole groups.", stacklevel=4)
 
 
 def complete_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers | None = None) -> list[Booleans]:

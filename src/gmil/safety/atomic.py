@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +54,23 @@ def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
             _flush_folder(target.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a folder beside ``path`` that takes its name when the block succeeds, and goes when it fails."""
+    if path.exists():
+        msg = f"{path} exists already. Remove it, or choose another folder."
+        raise FileAccessError(msg)
+    refuse_target(path)
+    with clear_disk_errors(path):
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+        try:
+            yield temporary
+            temporary.chmod(0o755)
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,6 @@ from gmil.bags.finite import are_usable
 from gmil.bags.tables import unmasked
 from gmil.engine.resident import is_tensor
 from gmil.engine.threads import n_threads
-from gmil.scale.parquet import ParquetSource
 from gmil.scale.passes import (
     ArraySource,
     Joined,
@@ -186,9 +185,9 @@ class LazyBags:
 
     @property
     def instance_info(self) -> pa.Table | None:
-        """The columns about every instance that a Parquet file has beside features, read when they are asked for."""
-        source = self.source
-        if not isinstance(source, ParquetSource) or not source.roles.info or len(self) == 0:
+        """The columns about every instance that files have beside features, read when they are asked for."""
+        source: Any = self.source
+        if not getattr(source, "has_info", False) or len(self) == 0:
             return None
         return source.take_info(bag_parts.rows_of_bags(self.source_offsets, self.bags_of_source())[0])
 

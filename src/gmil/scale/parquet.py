@@ -54,6 +54,11 @@ class ParquetSource:
         for found in _read_features(file, path, self.roles.features, rows, range(group.first, group.last)):
             yield np.ascontiguousarray(found, dtype=self.dtype)
 
+    @property
+    def has_info(self) -> bool:
+        """Whether there are columns about instances."""
+        return bool(self.roles.info)
+
     def read_info(self, part: int) -> pa.Table:
         """Return the columns about the instances of a part."""
         group = self.groups[part]

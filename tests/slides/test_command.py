@@ -1,0 +1,106 @@
+"""Folders of slides on the command line, read in blocks, with patients."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+from tests.slides.made import table
+
+import gmil
+from gmil.cli.main import main
+
+
+def run(*arguments, code=0):
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == code, done.output + done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cohort") / "slides"
+    run(
+        "data", "make", "slides", "-o", folder, "--slides", 24, "--patches", 40, "--features", 16, "--tumour-share", 0.2
+    )
+    return folder
+
+
+@pytest.fixture
+def no_memory(monkeypatch):
+    """Fail where slides are read into memory at once."""
+
+    def load(_self):
+        pytest.fail("all slides were read into memory")
+
+    monkeypatch.setattr(gmil.LazyBags, "load", load)
+
+
+COLUMNS = ("--bag", "slide_id", "--label", "label")
+
+
+def test_cv_streams_slides_and_keeps_patients_together(made, no_memory):
+    labels = made / "labels.csv"
+    done = run("cv", made, "--labels", labels, *COLUMNS, "--group", "case_id", "--folds", 3, "--json")
+    assert f"{made} is read as TRIDENT: 24 bags, 960 patches." in done.stderr
+    row = json.loads(done.stdout)[0]
+    with labels.open() as file:
+        assert row["groups"] == len({line["case_id"] for line in csv.DictReader(file)})
+    assert row["accuracy_mean"] > 0.5
+
+
+def test_sites_are_kept_whole(made, no_memory):
+    row = json.loads(run("cv", made, *COLUMNS, "--group", "site", "--folds", 2, "--json").stdout)[0]
+    with (made / "labels.csv").open() as file:
+        assert row["groups"] == len({line["site"] for line in csv.DictReader(file)})
+
+
+def test_fit_predict_score_check_and_info(made, tmp_path, no_memory):
+    model, out = tmp_path / "m.gmil", tmp_path / "p.csv"
+    run("fit", made, *COLUMNS, "--group", "case_id", "-o", model)
+    run("predict", model, made, "-o", out)
+    assert len(out.read_text().splitlines()) == 25
+    run("predict", model, made, "--instances", "-o", out)
+    lines = out.read_text().splitlines()
+    assert len(lines) == 961
+    assert lines[0].replace('"', "") == "bag,instance,x,y,patch_size,unit,score"
+    score = json.loads(run("score", model, made, *COLUMNS, "--group", "case_id", "--json").stdout)
+    assert score["bags"] == 24
+    assert json.loads(run("data", "info", made, *COLUMNS, "--json").stdout)["info columns"][:2] == ["x", "y"]
+
+
+def test_patients_as_bags(made, no_memory):
+    found = json.loads(run("data", "info", made, "--bag", "case_id", "--json").stdout)
+    assert found["bags"] < 24
+    assert found["instances"] == 960
+
+
+def test_given_splits_are_the_folds(made, tmp_path):
+    names = gmil.scan(made)[0].bag_ids.tolist()
+    marks = table(tmp_path / "folds.csv", ["slide_id", "split"], *([name, i % 3] for i, name in enumerate(names)))
+    row = json.loads(run("cv", made, *COLUMNS, "--splits", marks, "--json").stdout)[0]
+    assert row["folds"] == 3
+    done = run("cv", made, *COLUMNS, "--splits", marks, "--group", "case_id", "--json")
+    assert "groups are trained on and tested" in done.stderr
+
+
+def test_errors_name_options(made, tmp_path):
+    assert "Name another with --group." in run("cv", made, *COLUMNS, "--group", "who", code=2).stderr
+    assert "--layout must be one of" in run("cv", made, "--layout", "qupath", code=2).stderr
+    labels = table(tmp_path / "l.csv", ["slide_id", "msi"], ["CASE0000-dx1", 1])
+    done = run("cv", made, "--labels", labels, "--label", "msi", "--bag", "slide_id", code=2)
+    assert "differ in upper and lower case" in done.stderr
+    (made / "x").mkdir(exist_ok=True)
+    bare = tmp_path / "bare"
+    gmil.make_slides(bare, n_slides=2, n_patches=5, n_features=4)
+    (bare / "labels.csv").unlink()
+    assert "Name a table of slides with --labels" in run("cv", bare, code=2).stderr
+
+
+def test_tables_of_patients_and_of_slides(tmp_path, no_memory):
+    made = gmil.make_slides(tmp_path / "s", layout="stamp", n_slides=12, n_patches=20, n_features=8, tumour_share=0.3)
+    tables = [part for path in made.labels for part in ("--labels", path)]
+    done = run("cv", made.folder, *tables, "--label", "label", "--group", "PATIENT", "--folds", 2, "--json")
+    assert "is read as STAMP" in done.stderr
