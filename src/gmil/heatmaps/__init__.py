@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from gmil.heatmaps.heatmap import HeatMap
 from gmil.heatmaps.making import heatmap
+from gmil.heatmaps.writing import WrittenMaps, write_maps
 
-__all__ = ["HeatMap", "heatmap"]
+__all__ = ["HeatMap", "WrittenMaps", "heatmap", "write_maps"]

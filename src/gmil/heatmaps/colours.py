@@ -50,7 +50,8 @@ def colour_values(values: Floats, limits: tuple[float, float], name: str) -> NDA
     name : str
     """
     low, high = limits
-    share = np.clip((np.nan_to_num(values) - low) / (high - low), 0, 1)
-    found = colour_table(name)[np.minimum((share * LEVELS).astype(np.int64), LEVELS - 1)]
-    found[np.isnan(values)] = _NO_VALUE
+    none = np.isnan(values)
+    levels = np.clip((np.where(none, low, values) - low) * (LEVELS / (high - low)), 0, LEVELS - 1).astype(np.uint8)
+    found = colour_table(name)[levels]
+    found[none] = _NO_VALUE
     return found

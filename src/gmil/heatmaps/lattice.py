@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gmil.engine.arrays import Floats, Integers
     from gmil.heatmaps.places import Places
 
@@ -70,10 +72,12 @@ def rasterize(places: Places, values: Floats, grid: Grid) -> Floats:
     columns = _covered(shown.x - grid.left, shown.drawn_side, grid.pixel, grid.width)
     rows = _covered(shown.y - grid.top, shown.drawn_side, grid.pixel, grid.height)
     middle = float(amounts.mean()) if len(amounts) else 0.0  # sums of small numbers lose no digits
-    counts = _sums_over_squares(rows, columns, np.ones(len(amounts)), grid).round()
-    sums = _sums_over_squares(rows, columns, amounts - middle, grid)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(counts > 0, middle + sums / counts, np.nan)
+    counts = _sums_over_squares(rows, columns, np.ones(len(amounts), dtype=np.int32), grid)
+    means = _sums_over_squares(rows, columns, amounts - middle, grid)
+    np.divide(means, counts, out=means, where=counts > 0)
+    means += middle
+    means[counts == 0] = np.nan
+    return means
 
 
 def _covered(starts: Floats, sides: Floats, pixel: float, most: int) -> tuple[Integers, Integers]:
@@ -87,10 +91,11 @@ def _covered(starts: Floats, sides: Floats, pixel: float, most: int) -> tuple[In
 
 
 def _sums_over_squares(
-    rows: tuple[Integers, Integers], columns: tuple[Integers, Integers], values: Floats, grid: Grid
-) -> Floats:
+    rows: tuple[Integers, Integers], columns: tuple[Integers, Integers], values: NDArray[Any], grid: Grid
+) -> NDArray[Any]:
     """Return the sum of the values of all squares over each pixel: corners are marked, and summed along both axes."""
-    marks = np.zeros((grid.height + 1, grid.width + 1))
+    marks = np.zeros((grid.height + 1, grid.width + 1), dtype=values.dtype)
     for row, column, sign in ((0, 0, 1), (0, 1, -1), (1, 0, -1), (1, 1, 1)):
         np.add.at(marks, (rows[row], columns[column]), sign * values)
-    return marks.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
+    np.cumsum(marks, axis=0, out=marks)
+    return np.cumsum(marks, axis=1, out=marks)[:-1, :-1]

@@ -54,14 +54,15 @@ def draw_picture(found: HeatMap, slide: SlideImage | None = None, *, legend: boo
     """
     if slide is None:
         patches = draw_patches(found)
-        below, share = np.full((*patches.shape[:2], 3), 255.0), patches[..., 3:] / 255
+        picture = np.full((*patches.shape[:2], 3), 255, dtype=np.uint8)
+        share = 1.0
     else:
-        below = slide.pixels.astype(np.float64)
-        height, width = below.shape[:2]
-        inside = found.at_pixels_of(slide)
-        patches = draw_patches(inside, Grid(0.0, 0.0, slide.width / width, width, height))
-        share = OPACITY * patches[..., 3:] / 255
-    picture = _clip(share * patches[..., :3] + (1 - share) * below)
+        picture = np.array(slide.pixels)
+        height, width = picture.shape[:2]
+        patches = draw_patches(found.at_pixels_of(slide), Grid(0.0, 0.0, slide.width / width, width, height))
+        share = OPACITY
+    covered = patches[..., 3] > 0
+    picture[covered] = _clip(share * patches[covered, :3] + (1 - share) * picture[covered])
     return _stacked([picture, draw_legend(found, max(picture.shape[1], _NARROWEST))]) if legend else picture
 
 

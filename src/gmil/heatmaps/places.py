@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
@@ -37,14 +37,19 @@ def has_places(info: Any) -> bool:
     return info is not None and set(COLUMNS) <= set(info.column_names)
 
 
-def slides_of(bags: Bags) -> Iterator[Slide]:
-    """Yield the slides of bags: a bag is one, or has those that its column ``slide`` names."""
+def slides_of(bags: Bags, names: Sequence[str] | None = None) -> Iterator[Slide]:
+    """Yield the slides of bags: a bag is one, or has those that its column ``slide`` names.
+
+    ``names`` are those of the bags, by default their ids.
+    """
+    if names is None:
+        names = [str(name) for name in (range(len(bags)) if bags.bag_ids is None else bags.bag_ids.tolist())]
     info = bags.instance_info
     named = None if info is None or "slide" not in info.column_names else np.asarray(info.column("slide").to_pylist())
     for bag in range(len(bags)):
         rows = np.arange(bags.offsets[bag], bags.offsets[bag + 1])
         if named is None:
-            yield Slide(str(bag if bags.bag_ids is None else bags.bag_ids[bag]), bag, rows)
+            yield Slide(names[bag], bag, rows)
             continue
         for name in dict.fromkeys(named[rows].tolist()):
             yield Slide(str(name), bag, rows[named[rows] == name])

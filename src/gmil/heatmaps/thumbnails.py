@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SUFFIXES = tuple(".ome.tiff .ome.tif .svslide .tiff .mrxs .ndpi .svs .tif .scn .bif .vms .vmu .dcm .czi".split())
+_SHORT = (".tiff", ".mrxs", ".ndpi", ".svs", ".tif", ".scn", ".bif", ".vms", ".vmu", ".dcm", ".czi")
+SUFFIXES = (".ome.tiff", ".ome.tif", ".svslide", *_SHORT)
 """Of files that OpenSlide reads, the longest first."""
 
 
@@ -108,6 +109,6 @@ def _openslide() -> Any:
     try:
         import openslide
     except ImportError as error:
-        msg = "Pictures of slides need OpenSlide. Install it with pip install 'gmil[slides]', or leave out --slides."
+        msg = "Pictures of slides need OpenSlide. Install it with pip install openslide-python openslide-bin."
         raise FormatError(msg) from error
     return openslide

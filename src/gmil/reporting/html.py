@@ -9,7 +9,8 @@ from gmil.paper.runs.fingerprints import package_version
 from gmil.reporting.assessment import tables as assessed
 from gmil.reporting.plots import assessment as drawn
 from gmil.reporting.plots import measured, model
-from gmil.reporting.rendering import render, script_json
+from gmil.reporting.rendering import render
+from gmil.templating.json_text import script_json
 
 if TYPE_CHECKING:
     from gmil.reporting.assessment.content import Assessment
