@@ -89,7 +89,9 @@ def colour_at(page, x, y, pane=0):
     return page.evaluate(
         """([x, y, pane]) => {
             const canvas = document.querySelectorAll('.sm-canvas')[pane];
-            return [...canvas.getContext('2d').getImageData(x * canvas.width, y * canvas.height, 1, 1).data];
+            const context = new OffscreenCanvas(1, 1).getContext('2d');  // to read the map itself would slow it down
+            context.drawImage(canvas, -Math.floor(x * canvas.width), -Math.floor(y * canvas.height));
+            return [...context.getImageData(0, 0, 1, 1).data];
         }""",
         [x, y, pane],
     )

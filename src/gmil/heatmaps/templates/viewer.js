@@ -95,7 +95,7 @@
   const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 1 : 0)} %`;
   const stated = (slide, model) => {
     const result = slide.results[model];
-    return `${result.predicted}${result.probability === null ? '' : `, ${result.label} ${percent(result.probability)}`}`;
+    return `${result.predicted}${result.probability === null ? '' : ` (${result.label} ${percent(result.probability)})`}`;
   };
 
   // ---- gallery
