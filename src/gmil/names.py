@@ -70,8 +70,18 @@ _OTHERS = {
 
 HOMES = {name: module for table in (ESTIMATORS, _OTHERS) for module, names in table.items() for name in names}
 """The module of every public name."""
-PACKAGES = ("checks", "datasets", "engine", "heatmaps", "methods", "model_selection", "paper")
-PACKAGES += ("reporting", "transform", "video")
+PACKAGES = (
+    "checks",
+    "datasets",
+    "engine",
+    "heatmaps",
+    "methods",
+    "model_selection",
+    "paper",
+    "reporting",
+    "transform",
+    "video",
+)
 """What ``dir(gmil)`` shows besides; every other module is reached in the same way."""
 
 

@@ -225,6 +225,7 @@ class _Work:
 
     def written(self, slide: SlideMaps) -> PageSlide | None:
         """Write the files of a slide; return what the page shows of it, None where that failed."""
+        shown = None
         with self.found.listing_failures(slide.name):
             image = self._image(slide.name)
             stem = file_name(slide.name, self._taken)
@@ -233,8 +234,7 @@ class _Work:
                 self._write(found, folder / stem, image)
             shown = page_slide(slide, image, [self._files(folder, stem) for folder in self._folders])
             self.found.slides.append(slide.name)
-            return shown
-        return None
+        return shown
 
     def _image(self, name: str) -> SlideImage | None:
         """Return the picture of a slide; a file that cannot be read is a note, and the map is drawn on white."""
@@ -260,8 +260,8 @@ class _Work:
             self.found.notes.append(f"{found.name}: no GeoJSON, as its micrometres need the size of a pixel (mpp).")
             return
         origin = (0.0, 0.0) if image is None else image.origin
-        chosen = {"top": self.settings.top, "threshold": self.settings.threshold}
-        found.to_geojson(_with(path, self._geojson), mpp=mpp, origin=origin, **chosen)
+        target, how = _with(path, self._geojson), self.settings
+        found.to_geojson(target, mpp=mpp, origin=origin, top=how.top, threshold=how.threshold)
 
     @property
     def _geojson(self) -> str:
