@@ -114,7 +114,7 @@ def write_page(
 ) -> None:
     """Write the page; of more patches than it can hold, slides are evenly spaced in the order of certainty."""
     ordered = sorted(slides, key=lambda slide: -slide.certainty)
-    shown = _within(ordered, MOST_PATCHES)
+    shown = within(ordered, MOST_PATCHES)
     text = render(
         "gmil.heatmaps",
         "templates",
@@ -134,7 +134,7 @@ def viewer(slides: Sequence[PageSlide], models: Sequence[str], colors: str, valu
     return render("gmil.heatmaps", "templates", "viewer.html.j2", data=data, several=len(models) > 1)
 
 
-def _within(slides: list[PageSlide], most: int) -> list[PageSlide]:
+def within(slides: list[PageSlide], most: int) -> list[PageSlide]:
     """Return slides that have at most so many patches together, evenly spaced; at least one."""
     n = len(slides)
     while n > 1:

@@ -230,7 +230,7 @@
       this.redraw();
       this.list();
       mark();
-      box.dispatchEvent(new CustomEvent('shown', { detail: slide.bag }));
+      if (this === panes[0]) box.dispatchEvent(new CustomEvent('shown', { detail: slide.bag }));
     }
 
     describe() {

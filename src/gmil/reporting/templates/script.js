@@ -34,6 +34,7 @@
     const map = section.querySelector('svg .chosen');
     const column = Object.fromEntries(data.columns.map((c, i) => [i < data.columns.length - data.n_info ? c : `info ${c}`, i]));
     const timeColumn = data.time === null ? undefined : column[`info ${data.time}`];
+    const slides = section.querySelector('.slide-maps');
     let matching = data.bags;
     let chosen = null;
 
@@ -187,6 +188,7 @@
       table(bag);
       place(bag);
       light(bag.rows[0]?.[column.instance]);
+      slides?.dispatchEvent(new CustomEvent('choose', { detail: bag.name }));
     };
 
     const turn = (step) => {
@@ -195,6 +197,10 @@
       show(matching[(at + step + matching.length) % matching.length]);
     };
 
+    slides?.addEventListener('shown', (event) => {
+      const bag = data.bags.find((b) => b.name === event.detail);
+      if (bag && bag !== chosen) show(bag);
+    });
     search.addEventListener('input', fill);
     search.addEventListener('keydown', (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
