@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil import checks as checks
     from gmil import datasets as datasets
     from gmil import engine as engine
+    from gmil import heatmaps as heatmaps
     from gmil import methods as methods
     from gmil import model_selection as model_selection
     from gmil import own_methods as own_methods
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil.errors import GmilError as GmilError
     from gmil.errors import ModelFileError as ModelFileError
     from gmil.greedy import *
+    from gmil.heatmaps import *
     from gmil.io.model_files import load as load
     from gmil.io.reading import read as read
     from gmil.io.reading import write as write

@@ -56,6 +56,7 @@ _OTHERS = {
         "GmilError",
         "ModelFileError",
     ),
+    "gmil.heatmaps": ("HeatMap", "heatmap"),
     "gmil.io.model_files": ("load",),
     "gmil.io.reading": ("read", "write"),
     "gmil.io.scanning": ("scan",),
@@ -70,7 +71,18 @@ _OTHERS = {
 
 HOMES = {name: module for table in (ESTIMATORS, _OTHERS) for module, names in table.items() for name in names}
 """The module of every public name."""
-PACKAGES = ("checks", "datasets", "engine", "methods", "model_selection", "paper", "reporting", "transform", "video")
+PACKAGES = (
+    "checks",
+    "datasets",
+    "engine",
+    "heatmaps",
+    "methods",
+    "model_selection",
+    "paper",
+    "reporting",
+    "transform",
+    "video",
+)
 """What ``dir(gmil)`` shows besides; every other module is reached in the same way."""
 
 

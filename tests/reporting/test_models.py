@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import gmil
 from gmil.reporting import explorer as exploring
 from gmil.reporting.predictions import predict_bags
-from gmil.reporting.rendering import script_json
+from gmil.templating.json_text import script_json
 
 HOSTILE_TAG = "<img src=x onerror"
 

@@ -116,6 +116,17 @@ HELP = {
         "Score a saved model on bags with labels.",
         ("gmil score model.gmil test.csv", "gmil score model.gmil test.csv --group patient --json"),
     ),
+    "gmil slides": Help(
+        "Map where in slides the scores are high.",
+        ("gmil slides heatmap model.gmil slides -o maps", "gmil slides heatmap model.gmil s.parquet -o m --smooth"),
+    ),
+    "gmil slides heatmap": Help(
+        "Maps of patches: PNG, GeoJSON, CSV, and a page.",
+        (
+            "gmil slides heatmap model.gmil slides -o maps",
+            "gmil slides heatmap model.gmil slides -o maps --slides scans --scale cohort",
+        ),
+    ),
     "gmil video": Help(
         "Detect events in videos, and when they happen.",
         ("gmil video index clips/*.mp4 -o frames.parquet", "gmil video detect detectors.gmil new.mp4"),

@@ -25,6 +25,7 @@ _PLACES = {
     "predict": "gmil.cli.model:predict",
     "report": "gmil.cli.report:report",
     "score": "gmil.cli.score:score",
+    "slides": "gmil.cli.slides:slides",
     "video": "gmil.cli.video:video",
 }
 

@@ -9,15 +9,17 @@ import numpy as np
 
 from gmil.bags import parts as bag_parts
 from gmil.errors import GmilError
-from gmil.greedy.codebook_classifier import CodebookClassifier
+from gmil.heatmaps.embedding import slides_of_report
+from gmil.heatmaps.quantities import Quantity, meaning_of
+from gmil.heatmaps.scoring import Outcome
 from gmil.reporting.summary import BagView, Explorer
-from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.heatmaps.page import PageSlide
     from gmil.reporting.predictions import Predictions
     from gmil.reporting.projection import ModelCenters, Projection
 
@@ -80,7 +82,16 @@ def explore(
             )
         )
     rule = _rule(bags, bool(set(wanted)))
-    return Explorer(columns, len(info), time_column(bags.instance_info), text, rule, len(bags), views)
+    maps = [] if scores is None else _maps(some, scores, text, views, found.label)
+    return Explorer(columns, len(info), time_column(bags.instance_info), text, rule, len(bags), views, maps)
+
+
+def _maps(bags: Bags, scores: Floats, text: str, views: list[BagView], label: str) -> list[PageSlide]:
+    """Return the maps of the bags that are shown, where their instances have x and y."""
+    quantity = Quantity(text.removeprefix("Score: ").removesuffix("."), label)
+    outcomes = [Outcome(view.predicted, label, None, abs(view.decision or 0.0)) for view in views]
+    names, given = [view.name for view in views], [view.label for view in views]
+    return slides_of_report(bags, np.asarray(scores, dtype=np.float64), quantity, names, given, outcomes)
 
 
 def choose_bags(n_bags: int, decisions: Floats | None, wanted: Iterable[int] = ()) -> Integers:
@@ -113,23 +124,10 @@ def instance_scores(model: Any, bags: Bags, column: int) -> tuple[Floats | None,
         return None, f"{type(model).__name__} has no scores of instances; they are in their order in the bag."
     try:
         scores = np.asarray(model.score_instances(bags))
-        meaning = _meaning(model)
+        meaning = meaning_of(model)
     except GmilError as error:
         return None, f"No scores of instances: {error}"
     return (scores[:, column] if scores.ndim == 2 else scores), f"Score: {meaning}."
-
-
-def _meaning(model: Any) -> str:
-    inner = getattr(model, "estimator_", model)
-    if isinstance(inner, CodebookClassifier):
-        if getattr(inner, "threshold_", None) is not None:
-            return "how much nearer than the threshold the instance is to C+"
-        return "the distance to C− minus the distance to C+"
-    if isinstance(inner, WeightedGMIL):
-        if inner.witnesses_ is not None:
-            return "log-odds that the instance is a witness, one that makes its bag positive"
-        return "the decision about the bag minus that about the bag without the instance, in log-odds"
-    return f"what {type(model).__name__} gives an instance; higher is more positive"
 
 
 def _rows(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from gmil.heatmaps.page import viewer
 from gmil.paper.runs.fingerprints import package_version
 from gmil.reporting.assessment import tables as assessed
 from gmil.reporting.plots import assessment as drawn
 from gmil.reporting.plots import measured, model
-from gmil.reporting.rendering import render, script_json
+from gmil.reporting.rendering import render
+from gmil.templating.json_text import script_json
 
 if TYPE_CHECKING:
     from gmil.reporting.assessment.content import Assessment
@@ -31,6 +33,7 @@ def to_html(summary: Summary) -> str:
         measured=measured,
         plots=model,
         explorer_data=_explorer_data,
+        map_viewer=lambda explorer: viewer(explorer.maps, [""], "viridis", "score", "slide"),
         assessed=assessed,
         drawn=drawn,
         explored=lambda found: _explored(found, summary),
@@ -56,7 +59,8 @@ def _explored(found: Assessment, summary: Summary) -> set[int]:
 
 def _explorer_data(shown: ModelSummary, scales: dict[str, float]) -> str:
     """Return what the script of an explorer needs, ``scales`` being those of the map."""
-    return script_json({**asdict(shown)["explorer"], "roles": _roles(shown.map), "scales": scales})
+    told = asdict(replace(shown.explorer, maps=[])) if shown.explorer else {}
+    return script_json({**told, "roles": _roles(shown.map), "scales": scales})
 
 
 def _roles(found: InstanceMap | None) -> dict[int, str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gmil.errors import FileAccessError
-from gmil.paper.runs.output import finite
 from gmil.safety.atomic import replacing
+from gmil.templating.json_text import finite
 
 if TYPE_CHECKING:
     import os

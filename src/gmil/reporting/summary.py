@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from gmil.checks import Finding
+    from gmil.heatmaps.page import PageSlide
     from gmil.reporting.assessment.content import Assessment
 
 Tone = Literal["", "good", "bad", "muted"]
@@ -250,6 +251,8 @@ class Explorer:
         Which bags and instances are here where they are not all.
     n_bags : int
         Of the data; ``bags`` may be fewer.
+    maps : list of PageSlide
+        Maps of the bags whose instances have ``x`` and ``y``, for the page alone.
     """
 
     columns: list[str]
@@ -259,6 +262,7 @@ class Explorer:
     rule: str
     n_bags: int
     bags: list[BagView]
+    maps: list[PageSlide] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -329,5 +333,10 @@ class Summary:
     environment: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as dicts and lists."""
-        return asdict(self)
+        """Return the summary as dicts and lists, without the maps: what they are made of is told of every bag."""
+        return asdict(replace(self, models=[_without_maps(model) for model in self.models]))
+
+
+def _without_maps(model: ModelSummary) -> ModelSummary:
+    explorer = model.explorer
+    return model if explorer is None else replace(model, explorer=replace(explorer, maps=[]))

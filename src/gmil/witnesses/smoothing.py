@@ -64,11 +64,11 @@ def smooth_scores(
         msg = f"must be a number above 0, got {bandwidth!r}."
         raise BagValidationError(msg, parameter="bandwidth")
     places = _places(bags, by) / bandwidth
-    parts = [_averaged(values[start:stop], places[start:stop]) for start, stop in pairwise(bags.offsets.tolist())]
+    parts = [gaussian_means(values[start:stop], places[start:stop]) for start, stop in pairwise(bags.offsets.tolist())]
     return np.concatenate(parts)
 
 
-def _averaged(values: Floats, places: Floats) -> Floats:
+def gaussian_means(values: Floats, places: Floats) -> Floats:
     """Return Gaussian means over one bag, where distances are in units of the bandwidth."""
     found = np.empty_like(values)
     rows = max(1, _BLOCK_ENTRIES // len(values))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.paper.runs import environment
 from gmil.safety.atomic import replacing
+from gmil.templating.json_text import finite
 
 if TYPE_CHECKING:
     import os
@@ -70,12 +70,3 @@ def write_csv(rows: list[dict[str, Any]], path: str | os.PathLike[str]) -> None:
         writer = csv.DictWriter(file, list(rows[0]) if rows else [])
         writer.writeheader()
         writer.writerows(rows)
-
-
-def finite(value: Any) -> Any:
-    """Return the same with None for every number that is none, which JSON cannot say."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

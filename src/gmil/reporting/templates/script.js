@@ -1,24 +1,7 @@
 {% include "copy_image.js" %}
+{% include "theme.js" %}
 (() => {
   'use strict';
-
-  // ---- theme: that of the system, until the person chooses another
-  const root = document.documentElement;
-  const button = document.getElementById('theme');
-  const remembered = () => { try { return localStorage.getItem('gmil-theme'); } catch { return null; } };
-  const remember = (theme) => { try { localStorage.setItem('gmil-theme', theme); } catch { /* a page without storage */ } };
-  const isDark = () => (root.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
-  const name = () => { button.textContent = isDark() ? 'Light theme' : 'Dark theme'; };
-  if (button) {
-    if (remembered()) root.dataset.theme = remembered();
-    name();
-    button.addEventListener('click', () => {
-      root.dataset.theme = isDark() ? 'light' : 'dark';
-      remember(root.dataset.theme);
-      name();
-    });
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', name);
-  }
 
   // ---- the bag explorer
   const make = (tag, attributes = {}, text = '') => {
@@ -51,6 +34,7 @@
     const map = section.querySelector('svg .chosen');
     const column = Object.fromEntries(data.columns.map((c, i) => [i < data.columns.length - data.n_info ? c : `info ${c}`, i]));
     const timeColumn = data.time === null ? undefined : column[`info ${data.time}`];
+    const slides = section.querySelector('.slide-maps');
     let matching = data.bags;
     let chosen = null;
 
@@ -204,6 +188,7 @@
       table(bag);
       place(bag);
       light(bag.rows[0]?.[column.instance]);
+      slides?.dispatchEvent(new CustomEvent('choose', { detail: bag.name }));
     };
 
     const turn = (step) => {
@@ -212,6 +197,10 @@
       show(matching[(at + step + matching.length) % matching.length]);
     };
 
+    slides?.addEventListener('shown', (event) => {
+      const bag = data.bags.find((b) => b.name === event.detail);
+      if (bag && bag !== chosen) show(bag);
+    });
     search.addEventListener('input', fill);
     search.addEventListener('keydown', (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
