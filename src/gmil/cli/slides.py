@@ -59,8 +59,6 @@ def slides() -> None:
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="GeoJSON of the N highest patches of a slide.")
 @click.option("--above", type=float, metavar="VALUE", help="GeoJSON of patches with at least this value.")
 @click.option("--gzip", is_flag=True, help="Write .geojson.gz, which QuPath opens too.")
-@click.option("--patch-size", type=float, metavar="SIDE", help="Side of a patch, where files do not tell it.")
-@click.option("--mpp", type=float, metavar="UM", help="Micrometres of a pixel, for coordinates in micrometres.")
 @block_options
 def heatmap(
     model: str,
@@ -78,12 +76,18 @@ def heatmap(
     """
     from gmil.heatmaps import write_maps
     from gmil.io import model_files
+    from gmil.io.slide_folders import is_slide_folder
 
     _refuse_same(output, data)
     estimator, origin = model_files.load_with_origin(model)
     models = {Path(model).stem: estimator}
     for path in compare:
         models[_unlike(Path(path).stem, models)] = model_files.load_with_origin(path)[0]
+    settings |= {"patch_size": reader.patch_size, "mpp": reader.mpp}
+    if not (
+        reader.layout or (Path(data).is_dir() and is_slide_folder(Path(data)))
+    ):  # what keeps x and y in other files has no sizes to be read with
+        reader = reader._replace(patch_size=None, mpp=None)
     found = reader.of_model(estimator, origin).read(data, needs_labels=False)
     for option, name in _SETTINGS.items():
         settings[name] = settings.pop(option)
