@@ -104,6 +104,25 @@ def test_5_rows_of_features_and_coordinates_agree(tmp_path):
     assert column(gmil.read(tmp_path / "features_x")[0], "x") == [0.0] * 6
 
 
+def test_5_labels_of_patches_are_joined_by_place_and_never_by_row(tmp_path):
+    from gmil.slides.patch_labels import read_patch_labels
+
+    trident(tmp_path / "features_x" / "a.h5", patches(6))
+    bags = gmil.read(tmp_path / "features_x")[0]
+    rows = [["a.svs", x, y, i % 2] for i, (x, y) in enumerate(lattice(6))]
+    backwards = table(tmp_path / "p.csv", ["slide", "x", "y", "tumour"], ["other", 0, 0, 1], *rows[::-1])
+    assert read_patch_labels(bags, backwards).tolist() == [0, 1, 0, 1, 0, 1]
+    twice = table(tmp_path / "q.csv", ["slide", "x", "y", "tumour"], *rows, rows[2])
+    with pytest.raises(gmil.BagValidationError, match="Two patches of slide 'a' lie at 1024, 0"):
+        read_patch_labels(bags, twice)
+    fewer = table(tmp_path / "r.csv", ["slide", "x", "y", "tumour"], *rows[1:])
+    with pytest.raises(gmil.BagValidationError, match="no label for 1 of 6 patches: a at 0, 0"):
+        read_patch_labels(bags, fewer)
+    trident(tmp_path / "features_x" / "a.h5", patches(6), np.zeros((6, 2), int))
+    with pytest.raises(gmil.BagValidationError, match="lie at 0, 0 in the slides"):
+        read_patch_labels(gmil.read(tmp_path / "features_x")[0], backwards)
+
+
 def test_6_ids_are_strings_and_duplicates_are_errors(tmp_path):
     for name in ("007", "7", "a.b.c"):
         trident(tmp_path / "features_x" / f"{name}.h5", patches(3))
@@ -198,3 +217,12 @@ def test_few_rows_of_a_slide_are_read_as_many_are(tmp_path):
         whole = lazy.load().instances
         for rows in ([3], [0, 99], [99, 7, 7], np.arange(50)):
             np.testing.assert_array_equal(lazy.take(rows), whole[rows])
+
+
+def test_scores_are_smoothed_within_slides_of_a_patient(tmp_path):
+    for name in ("a", "b"):
+        trident(tmp_path / "features_x" / f"{name}.h5", patches(4))
+    labels = table(tmp_path / "l.csv", ["case_id", "slide_id", "label"], ["P", "a", 1], ["P", "b", 1])
+    bags, _ = gmil.read(tmp_path / "features_x", labels=labels, bag="case_id")
+    smooth = gmil.smooth_scores([1.0] * 4 + [0.0] * 4, bags, bandwidth=512)
+    np.testing.assert_allclose(smooth, [1.0] * 4 + [0.0] * 4)

@@ -14,7 +14,7 @@ from gmil.bags.bag_files import read_arrays
 from gmil.errors import FormatError, MissingFileError
 from gmil.safety.guard import parsing
 from gmil.slides import hdf5, torch_files
-from gmil.slides.hdf5 import DamagedFileError
+from gmil.slides.hdf5 import DamagedFileError, Header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,22 +46,17 @@ class Place:
         return f"{self.file} ({self.key})" if self.key else self.file
 
 
-@dataclass(frozen=True)
-class Header:
-    """Shape and stored type of an array."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
 def header_of(place: Place) -> Header:
     """Return the header of an array; numbers are not read."""
-    if place.path.suffix in hdf5.SUFFIXES:
-        with hdf5.opened(place.path) as file:
-            array = hdf5.array_of(place.path, file, place.key)
-            return Header(tuple(array.shape), array.dtype)
-    array = _whole(place)
-    return Header(tuple(array.shape), array.dtype)
+    if place.path.suffix not in hdf5.SUFFIXES:
+        array = _whole(place)
+        return Header(tuple(array.shape), array.dtype)
+    known = hdf5.contents_of(place.path).headers.get(place.key)
+    if known is not None:
+        return known
+    with hdf5.opened(place.path) as file:
+        array = hdf5.array_of(place.path, file, place.key)
+        return Header(tuple(array.shape), array.dtype)
 
 
 def read(place: Place) -> NDArray[Any]:

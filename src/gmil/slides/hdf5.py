@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gmil.errors import BackendUnavailableError, FormatError
 from gmil.safety.guard import first_line, parsing, refuse_impossible_size
@@ -13,7 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import numpy as np
+
 SUFFIXES = (".h5", ".hdf5")
+FEATURE_KEYS = ("features", "feats", "patch_embeddings")
+"""What tools call embeddings of patches."""
+COORDINATES = "coords"
 _FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
 """Filters that are part of the library; any other would be loaded from a plugin."""
 _MOST_BYTES_OF_AN_ATTRIBUTE = 1 << 16
@@ -47,9 +54,38 @@ def import_h5py() -> Any:
     return h5py
 
 
-def keys_of(file: Any) -> list[str]:
-    """Return the names of what lies at the root of a file."""
-    return list(file.keys())
+@dataclass(frozen=True)
+class Header:
+    """Shape and stored type of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Contents(NamedTuple):
+    """What a file holds, its numbers aside: names, attributes of the file, and known arrays with theirs."""
+
+    keys: tuple[str, ...]
+    root: dict[str, Any]
+    headers: dict[str, Header]
+    attributes: dict[str, dict[str, Any]]
+
+
+def contents_of(path: Path) -> Contents:
+    """Return what a file holds; one that was not changed since is not opened again."""
+    stamp = path.stat() if path.exists() else None
+    return _contents(path, 0 if stamp is None else stamp.st_mtime_ns, 0 if stamp is None else stamp.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _contents(path: Path, _changed: int, _size: int) -> Contents:
+    with opened(path) as file:
+        keys = tuple(file.keys())
+        arrays = {key: array_of(path, file, key) for key in (*FEATURE_KEYS, COORDINATES) if key in keys}
+        headers = {key: Header(tuple(array.shape), array.dtype) for key, array in arrays.items()}
+        return Contents(
+            keys, attributes_of(file), headers, {key: attributes_of(array) for key, array in arrays.items()}
+        )
 
 
 def array_of(path: Path, file: Any, key: str) -> Any:

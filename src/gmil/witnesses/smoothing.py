@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _PLACES = (("time",), ("x", "y"))
 """The columns of ``instance_info`` that say where an instance is; the first that are there count."""
 
+_SLIDE = "slide"
+"""The column that tells slides of a bag apart."""
+_FAR = 1e12
 _BLOCK_ENTRIES = 1 << 22
 
 
@@ -43,7 +46,7 @@ def smooth_scores(
         How far neighbours count, in the unit of the columns; of dates and times in seconds.
     by : sequence of str, optional
         The columns of ``instance_info`` that distances are measured in. By default ``time``, or ``x`` and ``y`` where
-        there is no time.
+        there is no time; a column ``slide`` keeps slides of one bag apart then.
 
     Returns
     -------
@@ -90,7 +93,11 @@ def _places(bags: Bags | LazyBags, by: Sequence[str] | None) -> Floats:
         msg = f"Smoothing needs instance_info with {wanted}, but {got}."
         fix = "Keep the columns when the bags are made, with info=[...]."
         raise BagValidationError(msg, parameter="by", fix=fix)
-    return np.column_stack([_numbers(np.asarray(info.column(name)), name, bags) for name in names])
+    columns = [_numbers(np.asarray(info.column(name)), name, bags) for name in names]
+    if by is None and _SLIDE in there:
+        # Slides of one patient lie in the same frame: a place on one is near to none on another.
+        columns.append(np.unique(np.asarray(info.column(_SLIDE)), return_inverse=True)[1] * _FAR)
+    return np.column_stack(columns)
 
 
 def _numbers(column: NDArray[Any], name: str, bags: Bags | LazyBags) -> Floats:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from gmil.errors import BagValidationError, FormatError, listed
 from gmil.slides import hdf5, torch_files
+from gmil.slides.hdf5 import FEATURE_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from gmil.slides.slide import Slide
 
-FEATURE_KEYS = ("features", "feats", "patch_embeddings")
 LABELS_FILE = "labels.csv"
 
 
@@ -45,14 +45,10 @@ class Peek(NamedTuple):
 
 def peek(path: Path) -> Peek:
     """Return names and attributes of an HDF5 file."""
-    with hdf5.opened(path) as file:
-        keys = tuple(hdf5.keys_of(file))
-        features = next((key for key in FEATURE_KEYS if key in keys), None)
-        of = {
-            name: {} if key not in keys or key is None else hdf5.attributes_of(hdf5.array_of(path, file, key))
-            for name, key in (("features", features), ("coords", "coords"))
-        }
-        return Peek(keys, hdf5.attributes_of(file), **of)
+    found = hdf5.contents_of(path)
+    features = next((key for key in FEATURE_KEYS if key in found.keys), "")
+    of = found.attributes
+    return Peek(found.keys, found.root, of.get(features, {}), of.get(hdf5.COORDINATES, {}))
 
 
 def first_peek(files: Iterable[Path]) -> Peek:

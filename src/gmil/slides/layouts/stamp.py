@@ -10,8 +10,8 @@ import numpy as np
 from gmil.errors import FormatError
 from gmil.slides import arrays
 from gmil.slides.arrays import Place
+from gmil.slides.hdf5 import FEATURE_KEYS
 from gmil.slides.layouts.base import (
-    FEATURE_KEYS,
     Layout,
     by_name,
     first_peek,
