@@ -182,6 +182,15 @@ def plot_conformers(found):
 
 
 @claims
+def plot_heatmaps(found):
+    (score, rank), (other, other_rank) = found["maps"].values()
+    assert np.mean(score.scores > -1.5) > 0.02  # a bright region
+    assert np.mean(other.scores > -2.5) < 0.02  # dark, but for a patch or two
+    assert np.median(score.scores) > np.median(other.scores) + 1
+    assert rank.values.max() == other_rank.values.max() == 100
+
+
+@claims
 def plot_slide_map(found):
     mean = [of_slide.mean() for of_slide in found["test"].split(found["raw"])]
     first, second, without = (mean[slide] for slide in found["shown"])

@@ -43,7 +43,8 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil.errors import GmilError as GmilError
     from gmil.errors import ModelFileError as ModelFileError
     from gmil.greedy import *
-    from gmil.heatmaps import *
+    from gmil.heatmaps import HeatMap as HeatMap
+    from gmil.heatmaps import heatmap as heatmap
     from gmil.io.model_files import load as load
     from gmil.io.reading import read as read
     from gmil.io.reading import write as write

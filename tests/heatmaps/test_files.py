@@ -58,6 +58,7 @@ def test_smoothing_averages_neighbours_and_nothing_beyond():
     bags = one_slide([0, 256, 99999], [0, 0, 0], 256)
     smooth = gmil.heatmap(bags, [1.0, 0.0, 5.0], bandwidth=256.0)
     near = math.exp(-0.5)
+    assert smooth.legend == "Score: averaged over neighbours."
     np.testing.assert_allclose(smooth.scores, [1 / (1 + near), near / (1 + near), 5], atol=1e-12)
     np.testing.assert_allclose(smooth.scores, gmil.smooth_scores([1.0, 0.0, 5.0], bags, 256.0))
     plain = gmil.heatmap(bags, [1.0, 0.0, 5.0])

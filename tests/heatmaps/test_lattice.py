@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -145,6 +146,18 @@ def test_corners_of_centres_may_be_fractions_and_below_zero():
     x, y = lattice(4, 4, 299, -149.5, -149.5)
     found = gmil.heatmap(one_slide(x, y, 299.0), np.arange(16.0))
     assert (found.image[..., 3] == 255).all()
+
+
+def test_centres_of_unknown_size_become_corners_when_the_size_is_found():
+    # slideflow without the size of a pixel: the reader keeps centres and says so.
+    x, y = lattice(4, 3, 512, 256, 256)
+    info = pa.table({"x": x, "y": y, "patch_size": pa.nulls(12, pa.float64())})
+    info = info.replace_schema_metadata({"gmil.slides.anchor": '"centre"'})
+    bags = gmil.Bags(np.zeros((12, 1)), [0, 12], bag_ids=["s1"], instance_info=info)
+    for options in ({}, {"patch_size": 512}):
+        got = found_places(bags, **options)
+        assert (got.x.min(), got.y.min(), got.side[0]) == (0, 0, 512)
+    assert found_places(bags, patch_size=100).x.min() == 206
 
 
 def test_the_order_of_patches_does_not_matter():

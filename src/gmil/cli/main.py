@@ -21,7 +21,7 @@ _PLACES = {
     "explain": "gmil.cli.explain:explain",
     "fit": "gmil.cli.model:fit",
     "methods": "gmil.cli.methods:list_methods",
-    "paper": "gmil.cli.paper_all:paper",
+    "paper": "gmil.cli.paper.everything:paper",
     "predict": "gmil.cli.model:predict",
     "report": "gmil.cli.report:report",
     "score": "gmil.cli.score:score",

@@ -122,6 +122,9 @@ def make_map(
         msg = f"must be one of {', '.join(VALUES)}, got {value!r}."
         raise BagValidationError(msg, parameter="value")
     smooth = scores if bandwidth is None else smoothed(scores, places, bandwidth)
+    if bandwidth is not None:
+        said = f"{quantity.meaning}, averaged" if quantity.meaning else "averaged"
+        quantity = quantity._replace(meaning=f"{said} over neighbours")
     ends = (0.0, 100.0) if value == "percentile" else colour_limits(smooth, colors)
     return HeatMap(name, places, smooth, value, ends if limits is None else checked_limits(limits), colors, quantity)
 

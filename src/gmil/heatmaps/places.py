@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
 
+_ANCHOR = b"gmil.slides.anchor"
 COLUMNS = ("x", "y")
 """The columns of ``instance_info`` that a map needs: the top left corner of a patch."""
 _USUAL_SHARE = 0.2
@@ -134,7 +136,9 @@ def places_of(info: Any, name: str, patch_size: float | None = None) -> Places:
     if unknown.any() and np.isnan(spacing):
         msg = f"The size of the patches of slide {name!r} is not known, and a single place does not tell it."
         raise BagValidationError(msg, parameter="patch_size", fix="Give the side of a patch with {patch_size}")
-    return Places(x, y, np.where(unknown, spacing, side), _unit(info, name), spacing, bool(unknown.any()))
+    side = np.where(unknown, spacing, side)
+    shift = np.where(np.isnan(known), side / 2, 0) if _are_centres(info) else 0
+    return Places(x - shift, y - shift, side, _unit(info, name), spacing, bool(unknown.any()))
 
 
 def neighbour_spacing(x: Floats, y: Floats) -> float:
@@ -162,6 +166,11 @@ def _numbers(info: Any, column: str, name: str) -> Floats:
     except (TypeError, ValueError):
         msg = f"{column!r} of instance_info must be numbers, but slide {name!r} has {values[0]!r}."
         raise BagValidationError(msg, parameter="instance_info", fix="Convert the column.") from None
+
+
+def _are_centres(info: Any) -> bool:
+    """Tell whether a reader of slides says that x and y stayed centres, as the size of patches was not known."""
+    return json.loads((info.schema.metadata or {}).get(_ANCHOR, b'"corner"')) == "centre"
 
 
 def _unit(info: Any, name: str) -> str:

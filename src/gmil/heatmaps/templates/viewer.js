@@ -10,7 +10,7 @@
     return element;
   };
   const short = (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(4))) : 'no score');
-  const MOST_CELLS = 4e6;
+  const MOST_CELLS = 2e6;
   const LISTED = 20;
   const state = { value: data.value, scale: data.scale };
   part('value').value = state.value;
@@ -28,6 +28,13 @@
     const sides = slide.side === null ? floats(2 + models) : new Float32Array(n).fill(slide.side);
     const [x, y, scores] = [along(whole(0)), along(whole(1)), slide.results.map((_, i) => floats(2 + i))];
     return { n, x, y, sides, values: { score: scores, percentile: scores.map(ranks) }, bounds: bounds(slide, x, y, sides) };
+  };
+  // Patches with a value, the highest first: sorted once for every quantity and model.
+  const ordered = (patches, model) => {
+    patches.orders ??= {};
+    const values = patches.values[state.value][model];
+    return (patches.orders[`${state.value} ${model}`] ??=
+      Uint32Array.from(values.keys()).filter((i) => Number.isFinite(values[i])).sort((a, b) => values[b] - values[a] || a - b));
   };
   const patchesOf = (slide) => (slide.patches ??= unpack(slide));
   // Mean ranks in per cent, as the files have them.
@@ -61,29 +68,29 @@
     if (state.value === 'percentile') return [0, 100];
     return state.scale === 'cohort' ? cohort[model] : slide.results[model].limits;
   };
-  const colourOf = (value, [low, high]) =>
-    data.colours[Math.max(0, Math.min(data.colours.length - 1, Math.floor((value - low) / (high - low) * data.colours.length)))];
+  const palette = new Uint32Array(new Uint8ClampedArray(data.colours.flatMap((colour) => [...colour, 255])).buffer);
 
   // The mean of all patches over each cell, as a picture that panning and zooming only move: no lag with many patches.
   const rasterize = (patches, values, limits, threshold, mostCells = MOST_CELLS, finest = 8) => {
     const { bounds: b, n, x, y, sides } = patches;
-    let cell = Math.max(sides[n >> 1] / finest, Math.sqrt(b.width * b.height / mostCells));
-    if (!(cell > 0)) cell = 1;
+    const [side, coarsest] = [sides[n >> 1], Math.sqrt(b.width * b.height / mostCells)];
+    const cell = coarsest < side ? side / Math.min(finest, Math.floor(side / coarsest)) : coarsest;  // a patch is whole cells
     const [width, height] = [Math.max(1, Math.ceil(b.width / cell - 0.05)), Math.max(1, Math.ceil(b.height / cell - 0.05))];
     const [sums, counts] = [new Float32Array(width * height), new Uint16Array(width * height)];
+    const clip = (v, most) => Math.max(0, Math.min(most, v));
+    const first = (start, from) => Math.ceil((start - from) / cell - 0.5 - 1e-6);
     for (let i = 0; i < n; i += 1) {
       if (!Number.isFinite(values[i]) || values[i] < threshold) continue;
-      const clip = (v, most) => Math.max(0, Math.min(most, v));
-      const first = (start, from) => Math.ceil((start - from) / cell - 0.5 - 1e-6);
-      const [x0, y0] = [first(x[i], b.left), first(y[i], b.top)];
-      const [x1, y1] = [Math.max(x0 + 1, first(x[i] + sides[i], b.left)), Math.max(y0 + 1, first(y[i] + sides[i], b.top))];
-      for (let row = clip(y0, height); row < clip(y1, height); row += 1) {
-        for (let at = row * width + clip(x0, width); at < row * width + clip(x1, width); at += 1) { sums[at] += values[i]; counts[at] += 1; }
+      const x0 = first(x[i], b.left), y0 = first(y[i], b.top);
+      const x1 = clip(Math.max(x0 + 1, first(x[i] + sides[i], b.left)), width), y1 = clip(Math.max(y0 + 1, first(y[i] + sides[i], b.top)), height);
+      for (let row = clip(y0, height); row < y1; row += 1) {
+        for (let at = row * width + clip(x0, width); at < row * width + x1; at += 1) { sums[at] += values[i]; counts[at] += 1; }
       }
     }
     const picture = new ImageData(width, height);
+    const [pixels, low, levels] = [new Uint32Array(picture.data.buffer), limits[0], palette.length / (limits[1] - limits[0])];
     for (let at = 0; at < sums.length; at += 1) {
-      if (counts[at]) { picture.data.set(colourOf(sums[at] / counts[at], limits), 4 * at); picture.data[4 * at + 3] = 255; }
+      if (counts[at]) pixels[at] = palette[Math.max(0, Math.min(palette.length - 1, Math.floor((sums[at] / counts[at] - low) * levels)))];
     }
     const canvas = new OffscreenCanvas(width, height);
     canvas.getContext('2d').putImageData(picture, 0, 0);
@@ -92,10 +99,10 @@
 
   // ---- words about a slide
   const isWrong = (slide, model = 0) => slide.given !== null && slide.given !== slide.results[model].predicted;
-  const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 1 : 0)} %`;
+  const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 1 : 0)}\u00a0%`;
   const stated = (slide, model) => {
-    const result = slide.results[model];
-    return `${result.predicted}${result.probability === null ? '' : ` (${result.label} ${percent(result.probability)})`}`;
+    const { predicted, label, probability } = slide.results[model];
+    return probability === null ? predicted : `${predicted} (${predicted === label ? '' : `${label} `}${percent(probability)})`;
   };
 
   // ---- gallery
@@ -185,7 +192,10 @@
       this.get('in').addEventListener('click', () => this.zoomBy(1.6));
       this.get('out').addEventListener('click', () => this.zoomBy(1 / 1.6));
       this.get('fit').addEventListener('click', () => this.move({ x: 0.5, y: 0.5, zoom: 1 }));
-      this.get('threshold').addEventListener('input', () => this.redraw());
+      this.get('threshold').addEventListener('input', () => {  // a slow machine draws what it can
+        if (!this.sliding) requestAnimationFrame(() => { this.sliding = false; this.redraw(); });
+        this.sliding = true;
+      });
       this.get('opacity').addEventListener('input', () => this.paint());
       this.canvas.addEventListener('wheel', (event) => {
         event.preventDefault();
@@ -250,11 +260,16 @@
     redraw() {
       if (!this.patches) return;
       [this.values, this.limits] = shown(this.slide, this.patches, this.model);
-      const finite = this.values.filter(Number.isFinite);
-      const [low, high] = finite.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+      const order = ordered(this.patches, this.model);
+      const [low, high] = order.length ? [this.values[order.at(-1)], this.values[order[0]]] : [0, 0];
       const at = Number(this.get('threshold').value) / 1000;
       this.threshold = at === 0 ? -Infinity : low + at * (high - low);
-      const above = at === 0 ? finite.length : finite.filter((v) => v >= this.threshold).length;
+      let [above, end] = [0, order.length];  // those that are not hidden come first
+      while (above < end) {
+        const middle = (above + end) >> 1;
+        if (this.values[order[middle]] >= this.threshold) above = middle + 1; else end = middle;
+      }
+      this.order = Array.from(order.subarray(0, Math.min(above, LISTED)));
       this.get('threshold').nextElementSibling.textContent =
         `${at === 0 ? 'none hidden' : `${state.value} ${short(this.threshold)}`}: ${above} of ${this.slide.n} patches`;
       this.raster = rasterize(this.patches, this.values, this.limits, this.threshold);
@@ -278,8 +293,6 @@
     // The list of the highest patches.
     rank() {
       const { score, percentile } = this.patches.values;
-      const order = Array.from(this.values.keys()).filter((i) => this.values[i] >= this.threshold);
-      this.order = order.sort((a, b) => this.values[b] - this.values[a]).slice(0, LISTED);
       this.get('top').replaceChildren(...this.order.map((i, place) => {
         const words = [`${place + 1}.`, short(score[this.model][i]), `${percentile[this.model][i].toFixed(1)} %`, `x ${this.patches.x[i]}, y ${this.patches.y[i]}`];
         const button = make('button', { type: 'button', 'data-patch': i, 'aria-label': `Patch ${place + 1}: score ${words[1]}, percentile ${words[2]}, ${words[3]}` });

@@ -10,8 +10,8 @@ import click
 
 from gmil.cli.console import FAILED, clear_errors, say
 from gmil.cli.paper import paper, table1
-from gmil.cli.paper_events import figure9, table3
-from gmil.cli.theory import theory
+from gmil.cli.paper.events import figure9, table3
+from gmil.cli.paper.theory import theory
 from gmil.errors import DatasetError
 
 _OF_VIDEOS = ("table3", "figure9")
