@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import gmil
+from many_sets import FIVE, further_files, load_set
 
-FIVE = ("musk1", "musk2", "elephant", "fox", "tiger")
 KEYS = ("accuracy", "auc")
 
 
@@ -31,31 +30,15 @@ def measure(bags: Any, y: Any, repeats: int, groups: Any = None) -> dict[str, fl
     return {"accuracy": float(np.mean(result.predictions[0] == y)), "auc": float(np.mean(aucs))}
 
 
-def groups_of(path: Path) -> Any:
-    """Return which bags are copies of each other, where the file says so."""
-    with np.load(path, allow_pickle=False) as file:
-        return file.get("dup_group")
-
-
-def load_one(name: str) -> Any:
-    """Return bags and labels of one of the five sets."""
-    loader = getattr(gmil, f"load_{name}", None) or getattr(gmil, f"fetch_{name}")
-    return loader(return_X_y=True)
-
-
 def run(out: Path, repeats: int) -> None:
     """Measure what the file does not have yet."""
     found: dict[str, dict[str, float]] = json.loads(out.read_text()) if out.exists() else {}
-    folder = Path(os.environ.get("GMIL_DATA_HOME", "")) / "more"
-    files = {path.stem: path for path in sorted(folder.glob("*.npz"))}
     out.parent.mkdir(parents=True, exist_ok=True)
-    for name in [*FIVE, *files]:
+    for name in [*FIVE, *further_files()]:
         if name in found:
             continue
-        if name in files:
-            found[name] = measure(*gmil.read(files[name]), 1, groups_of(files[name]))
-        else:
-            found[name] = measure(*load_one(name), repeats)
+        bags, y, groups = load_set(name)
+        found[name] = measure(bags, y, repeats if name in FIVE else 1, groups)
         print(name, found[name], flush=True)
         out.write_text(json.dumps(found, indent=1))
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from typing import Any
 
     from gmil import checks as checks
+    from gmil import conformal as conformal
     from gmil import datasets as datasets
     from gmil import engine as engine
     from gmil import heatmaps as heatmaps

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gmil.compat import checks_parameters
+from gmil.conformal.predicting import predict_or_abstain
 from gmil.engine import resolve
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.io import model_files
@@ -222,7 +223,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         """Turn decisions about the positive class of two into decisions about ``classes_[1]``, or back."""
         return -decisions if self.pos_label_ is not None and self.classes_[1] != self.pos_label_ else decisions
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, *, abstain: bool = False, coverage: float = 0.9) -> NDArray[Any]:
         """Return the label of every bag, (n_bags,), or an indicator matrix where the model was fitted on one.
 
         With two classes it is that for which the decision is; a tie is negative: not the class ``pos_label``. With
@@ -232,8 +233,15 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         ----------
         X : Bags, list of 2-D arrays, 3-D array, or 2-D array
             Bags of the same features as the training bags.
+        abstain : bool, default=False
+            For classes with ``predict_set``: where the prediction set of a bag is not one class, its label is -1, or
+            "unsure" among strings (`gmil.conformal.abstain_label`). Other bags have the class of their set.
+        coverage : float, default=0.9
+            Of these sets.
         """
         check_is_fitted(self)
+        if abstain:
+            return predict_or_abstain(self, X, coverage)
         return self._labels_of(self.decision_function(X))
 
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:

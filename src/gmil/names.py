@@ -15,6 +15,7 @@ ESTIMATORS = {
         "AnnealedSVM",
         "BagStatistics",
         "CitationKNN",
+        "ConformalClassifier",
         "DiverseDensity",
         "FisherVectorClassifier",
         "GraphKernelSVM",
@@ -36,7 +37,16 @@ ESTIMATORS = {
 _OTHERS = {
     "gmil.bags": ("Bags",),
     "gmil.base": ("all_estimators",),
-    "gmil.checks": ("DataCheck", "Finding", "check_data"),
+    "gmil.checks": (
+        "DataCheck",
+        "DriftCheck",
+        "Finding",
+        "LabelIssues",
+        "apply_corrections",
+        "check_data",
+        "check_drift",
+        "find_label_issues",
+    ),
     "gmil.datasets": (
         "fetch_elephant",
         "fetch_fox",
@@ -73,6 +83,7 @@ HOMES = {name: module for table in (ESTIMATORS, _OTHERS) for module, names in ta
 """The module of every public name."""
 PACKAGES = (
     "checks",
+    "conformal",
     "datasets",
     "engine",
     "heatmaps",

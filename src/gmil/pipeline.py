@@ -73,6 +73,23 @@ class Pipeline(sklearn.pipeline.Pipeline):
         super().fit(X, y, **params)
         return self
 
+    @available_if(_last_has("predict_set"))
+    def predict_set(self, X: Any, coverage: float = 0.9, **params: Any) -> Booleans:
+        """Return for every bag the classes that cannot be ruled out, as the last step tells it, (n_bags, n_classes).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        coverage : float, default=0.9
+            How often the class of a bag is to be in its set.
+        **params
+            As in ``predict_set`` of the last step.
+        """
+        inside = self[:-1].transform(X) if len(self.steps) > 1 else X
+        found: Booleans = self.steps[-1][1].predict_set(inside, coverage, **params)
+        return found
+
     @available_if(_last_has("score_instances"))
     def score_instances(self, X: Any, **params: Any) -> Floats:
         """Return how much every instance is of the positive class, as the last step scores it.

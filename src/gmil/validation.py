@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from gmil.bags import Bags
@@ -197,6 +197,14 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
         )
         raise BagValidationError(msg)
     return classes, encoded.astype(np.int64)
+
+
+def indicator_of(y: Any) -> NDArray[Any] | None:
+    """Return an indicator matrix of labels, or None where y is none."""
+    if y is None or getattr(y, "ndim", 2) != 2:
+        return None
+    matrix = y.toarray() if sp.issparse(y) else np.asarray(y)
+    return matrix if matrix.ndim == 2 and type_of_target(matrix) == "multilabel-indicator" else None
 
 
 def refuse_fractions(labels: NDArray[Any]) -> None:

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from gmil.checks.check import check_data
+from gmil.checks.drift import DriftCheck, check_drift
 from gmil.checks.findings import DataCheck, Finding
+from gmil.checks.labels import LabelIssues, apply_corrections, find_label_issues
 
-__all__ = ["DataCheck", "Finding", "check_data"]
+__all__ = [
+    "DataCheck",
+    "DriftCheck",
+    "Finding",
+    "LabelIssues",
+    "apply_corrections",
+    "check_data",
+    "check_drift",
+    "find_label_issues",
+]

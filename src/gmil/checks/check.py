@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gmil.checks.findings import DataCheck, Finding
+from gmil.checks.leaks import Case, leak_findings
+from gmil.checks.protocol import protocol_findings
 from gmil.checks.repeats import repeat_findings
 from gmil.checks.signal import FOLDS, measure_signal, size_finding
 from gmil.checks.values import class_findings, value_findings
@@ -21,16 +24,34 @@ if TYPE_CHECKING:
 
 FEWEST_PERMUTATIONS = 19
 """With fewer, no p-value could be 0.05 or less."""
-LEAKS = ("identical bags", "instances in several groups", "instances in several bags")
+LEAKS = (
+    "identical bags",
+    "instances in several groups",
+    "instances in several bags",
+    "near-duplicate bags",
+    "label among the features",
+    "identifiers among the features",
+    "how values are written",
+)
 """Findings that, as warnings, put a good result in doubt."""
 
 
-def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 20, random_state: int = 0) -> DataCheck:
+def check_data(
+    bags: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    folds: Any = None,
+    n_permutations: int = 20,
+    random_state: int = 0,
+) -> DataCheck:
     """Check bags and labels for leaks, duplicates and other reasons not to trust results on them.
 
-    It counts the bags of every class; finds missing values, constant features and placeholders, for duplicate bags
-    and instances; measures how well bag size alone predicts the labels; and cross-validates a small `WeightedGMIL` on
-    the labels, on shuffled labels, and on noise in place of the instances.
+    It counts the bags of every class; finds missing values, constant features and placeholders, duplicate bags and
+    instances; features that are the label, a copy of it, or a number of rows or bags; classes whose values are written
+    in another way; files sorted by class, and scaling on all bags. It measures how well bag size alone predicts the
+    labels, and cross-validates a small `WeightedGMIL` on the labels, on shuffled labels, and on noise in place of the
+    instances. What hangs on a leak is measured with and without it.
 
     Parameters
     ----------
@@ -40,6 +61,9 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     groups : array of shape (n_bags,), optional
         Bags of one group (a patient, a site) stay in one fold, and hand on their labels together when these are
         shuffled.
+    folds : array of shape (n_bags,), or splitter, optional
+        The folds that are going to be used: the test fold of every bag. They are checked for folds of one class, and
+        for groups and copies of bags in several folds.
     n_permutations : int, default=20
         How often the labels are permuted; at least 19, because the smallest p-value is one over one more.
     random_state : int, default=0
@@ -72,10 +96,14 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
     group_numbers = check_groups(groups, len(bags))
     settings = {"n_permutations": n_permutations, "random_state": random_state}
     too_few = _too_few(labels, group_numbers)
+    finite = not np.isinf(_stored(bags)).any()
+    case = Case(bags, labels, group_numbers, random_state, can_measure=too_few is None)
     findings = [
         *class_findings(classes, labels),
         *value_findings(bags),
         *repeat_findings(bags, labels, group_numbers),
+        *(leak_findings(case) if finite else []),
+        *(protocol_findings(case, folds) if finite else []),
         _untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
     ]
     obstacle = _infinite(findings) or too_few
@@ -83,6 +111,10 @@ def check_data(bags: Any, y: Any, *, groups: Any = None, n_permutations: int = 2
         return DataCheck(f"not assessable: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
     signal = measure_signal(bags, labels, group_numbers, **settings)
     return DataCheck(_verdict(signal, findings), [*findings, *signal])
+
+
+def _stored(bags: Any) -> Any:
+    return bags.instances.data if sp.issparse(bags.instances) else bags.instances
 
 
 def _untested(name: str, obstacle: str, level: Level) -> Finding:

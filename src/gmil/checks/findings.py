@@ -25,12 +25,25 @@ class Finding:
         The figure behind it, where there is one.
     text : str
         What was found, in sentences.
+    with_it, without_it : float or None
+        Where results hang on it, the cross-validated AUC of a small model with the data as they are, and with it
+        mended.
+    fix : str
+        How to mend it.
     """
 
     name: str
     level: Level
     value: float | None
     text: str
+    with_it: float | None = None
+    without_it: float | None = None
+    fix: str = ""
+
+    def told(self) -> str:
+        """Return what was found, what hangs on it, and how to mend it."""
+        hangs = "" if self.without_it is None else f" AUC {self.with_it:.3f} with it, {self.without_it:.3f} without."
+        return f"{self.text}{hangs}{f' {self.fix}' if self.fix else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +87,7 @@ class DataCheck:
 
     def __str__(self) -> str:
         marks = {"ok": " ", "note": "*", "warning": "!"}
-        lines = [f"{marks[finding.level]} {finding.name}: {finding.text}" for finding in self.findings]
+        lines = [f"{marks[finding.level]} {finding.name}: {finding.told()}" for finding in self.findings]
         return "\n".join([f"Verdict: {self.verdict}.", *lines])
 
 

@@ -51,11 +51,16 @@ def _several(rows: Integers, kinds: Integers) -> Any:
     return np.bincount(pairs[:, 0])[rows] > 1
 
 
-def _bag_finding(rows: Integers, bags: Bags, labels: Integers, groups: Integers | None) -> Finding:
-    name = "identical bags"
+def same_bags(rows: Integers, bags: Bags) -> Integers:
+    """Return a number for every bag, equal where bags hold the same instances, (n_bags,), given those of rows."""
     parts = (np.sort(rows[a:b]).tobytes() for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True))
     known: dict[bytes, int] = {}
-    same = np.array([known.setdefault(part, len(known)) for part in parts])
+    return np.array([known.setdefault(part, len(known)) for part in parts])
+
+
+def _bag_finding(rows: Integers, bags: Bags, labels: Integers, groups: Integers | None) -> Finding:
+    name = "identical bags"
+    same = same_bags(rows, bags)
     repeated = np.bincount(same)[same] > 1
     count = int(repeated.sum())
     if count == 0:

@@ -89,6 +89,12 @@ def measure_signal(
     return [_permutation_finding(true.auc, by_chance), *compared]
 
 
+def quick_auc(bags: Bags, labels: Integers, folds: Integers, seed: int) -> float:
+    """Return the cross-validated AUC of the small model; NaN where nothing could be learnt."""
+    targets = indicator(labels)
+    return fold_auc(targets, _decide(bags, targets, folds, None, seed), folds).auc
+
+
 def indicator(labels: Integers) -> Booleans:
     """Return one column a class; of two classes that of the second, (n_bags, n_columns)."""
     n_classes = int(labels.max()) + 1
@@ -116,11 +122,14 @@ def _decide(bags: Bags, columns: Booleans, folds: Integers, groups: Integers | N
     for fold in np.unique(folds):
         training = folds != fold
         mixed = columns[training].any(axis=0) & ~columns[training].all(axis=0)
+        if not mixed.any():
+            continue
         some_groups = None if groups is None else groups[training]
         model = WeightedGMIL(50, scales=("standard",), random_state=seed)
         learnt_from, held_out = _without_gaps(bags[training], bags[~training])
-        model.fit(learnt_from, columns[training][:, mixed].astype(np.int64), groups=some_groups)
-        decisions[np.ix_(~training, mixed)] = model.decision_function(held_out)
+        targets = columns[training][:, mixed].astype(np.int64)
+        model.fit(learnt_from, targets if targets.shape[1] > 1 else targets[:, 0], groups=some_groups)
+        decisions[np.ix_(~training, mixed)] = model.decision_function(held_out).reshape(len(held_out), -1)
     return decisions
 
 

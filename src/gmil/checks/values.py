@@ -51,12 +51,13 @@ def value_findings(bags: Bags) -> list[Finding]:
     return findings if sp.issparse(bags.instances) else [*findings, _placeholder_finding(bags.instances, bags)]
 
 
-def _names(bags: Bags) -> list[str]:
+def feature_names(bags: Bags) -> list[str]:
+    """Return the names of features, or their columns."""
     return list(bags.feature_names or [f"column {j}" for j in range(bags.n_features)])
 
 
 def _constant_finding(bags: Bags) -> Finding:
-    constant = [name for name, spread in zip(_names(bags), _spread(bags.instances), strict=True) if spread == 0]
+    constant = [name for name, spread in zip(feature_names(bags), _spread(bags.instances), strict=True) if spread == 0]
     if not constant:
         return Finding("constant features", "ok", 0.0, "No feature is constant.")
     verb = "is constant and carries" if len(constant) == 1 else "are constant and carry"
@@ -77,7 +78,7 @@ def _missing_findings(bags: Bags) -> list[Finding]:
     if not len(columns):
         return [Finding("missing values", "ok", 0.0, "No value is missing."), *findings]
     counts = np.bincount(columns, minlength=X.shape[1])
-    names = _names(bags)
+    names = feature_names(bags)
     worst = [f"{names[j]} {counts[j]}" for j in np.argsort(-counts, kind="stable") if counts[j]]
     text = (
         f"{len(columns)} of {X.shape[0] * X.shape[1]} cells are missing, in {len(worst)} of {X.shape[1]} columns: "
@@ -98,7 +99,7 @@ def _placeholder_finding(X: Floats, bags: Bags) -> Finding:
     suspects = {j: value for j in range(X.shape[1]) if (value := placeholder(X[~np.isnan(X[:, j]), j])) is not None}
     if not suspects:
         return Finding("placeholder values", "ok", 0.0, "No feature has an outlying value that repeats.")
-    names = _names(bags)
+    names = feature_names(bags)
     shown = listed([f"{value:g} in {names[j]}" for j, value in suspects.items()], 3)
     text = f"Possible placeholders for missing values (one outlying value that repeats): {shown}."
     return Finding("placeholder values", "note", float(len(suspects)), text)

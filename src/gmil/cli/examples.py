@@ -21,7 +21,7 @@ HELP = {
     "gmil": Help("", ("gmil compare bags.csv", "gmil fit bags.csv -o model.gmil")),
     "gmil check": Help(
         "Can results on these data be trusted?",
-        ("gmil check musk1", "gmil check bags.csv --group patient"),
+        ("gmil check bags.csv --group patient -o page.html", "gmil check new.csv --model model.gmil"),
     ),
     "gmil compare": Help(
         "Compare methods, and write a report.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gmil.methods.baselines.single_instance import SingleInstance as SingleInstance
 from gmil.methods.baselines.statistics import BagStatistics as BagStatistics
+from gmil.methods.conformal.estimator import ConformalClassifier as ConformalClassifier
 from gmil.methods.crf.estimator import MICRF as MICRF
 from gmil.methods.density.apr import APR as APR
 from gmil.methods.density.diverse_density import DiverseDensity as DiverseDensity

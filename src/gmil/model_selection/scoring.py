@@ -51,7 +51,7 @@ class Outputs(NamedTuple):
 
 def outputs_of(model: Any, bags: Any, *, probabilities: bool = True) -> Outputs:
     """Return all that a fitted classifier tells of bags; they are decided once where the rest follows from that."""
-    decisions = _decisions(model, bags)
+    decisions = decisions_of(model, bags)
     follow = isinstance(model, BagClassifier) and type(model).predict is BagClassifier.predict
     labels = np.asarray(model._labels_of(decisions) if follow else model.predict(bags))
     classes = np.asarray(getattr(model, "classes_", np.unique(labels)))
@@ -64,7 +64,8 @@ def outputs_of(model: Any, bags: Any, *, probabilities: bool = True) -> Outputs:
     return Outputs(classes, labels, decisions, chances, positive_class(model) if is_one_problem else None)
 
 
-def _decisions(model: Any, bags: Any) -> Floats | None:
+def decisions_of(model: Any, bags: Any) -> Floats | None:
+    """Return decisions, or probabilities where a classifier has no decisions; None where it has neither."""
     for name in ("decision_function", "predict_proba"):
         if hasattr(model, name):
             return np.asarray(getattr(model, name)(bags), dtype=np.float64)

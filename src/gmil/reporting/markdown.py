@@ -39,7 +39,7 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield f"{escaped(summary.protocol)}\n"
     if summary.trust is not None:
         yield f"## Can the data be trusted?\n\nThe check has **{escaped(summary.trust.warnings)}**.\n"
-        yield from (f"- {f.level}: **{escaped(f.name)}.** {escaped(f.text)}" for f in summary.trust.findings)
+        yield from (f"- {f.level}: **{escaped(f.name)}.** {escaped(f.told())}" for f in summary.trust.findings)
         yield ""
     for table in summary.tables:
         yield f"## {escaped(table.title)}\n"

@@ -10,21 +10,23 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, log_expit, softmax
 from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
 from gmil.compat import Interval, checks_parameters
+from gmil.conformal.predicting import TRAINING_LABELS, PredictsSets
 from gmil.engine import is_torch, one_blas_thread, resolve
 from gmil.errors import BagValidationError
-from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number
+from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number, OrMissing
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
-from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags
+from gmil.transform.profile import PROFILE, plain_profile
+from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags, indicator_of
 from gmil.weighted.centers import CENTERS, choose_centers
+from gmil.weighted.familiar import distances_to_centers, familiarity
 from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views, sample_of_bags
-from gmil.weighted.instances import KINDS_OF_SCORES, instance_scores
+from gmil.weighted.instances import check_kind, instance_scores
 from gmil.weighted.model import KERNELS
 from gmil.weighted.streaming import (
     MOST_BAGS,
@@ -35,7 +37,7 @@ from gmil.weighted.streaming import (
     fit_lazily,
     most_instances,
 )
-from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, bag_features
+from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 @register(method="weighted-gmil")
 @parameters
-class WeightedGMIL(BagClassifier):
+class WeightedGMIL(PredictsSets, BagClassifier):
     """Stacked kernel ridge regression on several embeddings of a bag: the method to start with.
 
     A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
@@ -108,10 +110,14 @@ class WeightedGMIL(BagClassifier):
     left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
         Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view;
         weights and calibration are those of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
-    familiar_distance_ : float
-        99 % of the training bags are nearer than this to a centre of another bag.
+    familiar_distance_, familiar_distances_ : float, array of shape (n,)
+        99 % of the training bags are nearer than this to a centre of another bag; and the distances, sorted.
+    training_labels_, training_groups_ : arrays of shape (n_bags,), or an indicator matrix; or None
+        What ``predict_set`` goes by, with the left-out decisions: class numbers, and groups where there were any.
     classes_ : array of shape (n_classes,)
         For indicator labels the numbers of the columns.
+    profile_ : dict or None
+        Ranges and means of the features, for `gmil.check_drift`; None of `LazyBags` and of more than 2000 features.
     witnesses_ : dict or None
         The witness model: models of single instances (``scorers``, with their weights in decisions, ``stacking``, and
         in scores, ``mixture``), the weight of the views (``base``), and how much of what they know lies within bags.
@@ -151,6 +157,9 @@ class WeightedGMIL(BagClassifier):
         "view_weights_": Items(VIEW_WEIGHT),
         "left_out_decisions_": Either(Array("B", infinite=True, nan=True), Array("B", "P", infinite=True, nan=True)),
         "familiar_distance_": Number(infinite=True),
+        "familiar_distances_": OrMissing(Array("F", infinite=True)),
+        **TRAINING_LABELS,
+        "profile_": PROFILE,
         "multilabel_": Flag(),
         "sparse_": Flag(),
     }
@@ -182,9 +191,10 @@ class WeightedGMIL(BagClassifier):
             Bags of one group (a patient, a site) are left out together wherever something is chosen.
         """
         if isinstance(X, LazyBags):
-            lazy = check_lazy_bags(X, estimator=self, reset=True)
+            lazy, self.profile_ = check_lazy_bags(X, estimator=self, reset=True), None
             return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy, in_memory=False))
         bags = check_bags(X, estimator=self, reset=True)
+        self.profile_ = plain_profile(bags)
         sparse = bool(sp.issparse(bags.instances))
         most = most_instances(self.sample_size, bags, in_memory=True)
         if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
@@ -209,7 +219,8 @@ class WeightedGMIL(BagClassifier):
     def _keep(self, found: Fitting, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
         self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
-        self.familiar_distance_ = found.familiar_distance
+        self.familiar_distances_ = found.familiar_distances
+        self.familiar_distance_ = float(np.quantile(found.familiar_distances, 0.99))
         self.spaces_, self.views_ = found.as_plain()
         self.witnesses_ = None if found.witnesses is None else found.witnesses.as_plain()
         self.sparse_ = sparse
@@ -218,21 +229,23 @@ class WeightedGMIL(BagClassifier):
     def _learning(self, bags: Bags | LazyBags, y: Any, groups: Any) -> Learning:
         """Return what is to be learnt from checked bags, and set what every fitted classifier has."""
         positive, weights = self._check_problems(bags, y)
+        self.training_groups_ = check_groups(groups, len(bags), least=2)
         kernels = ("linear",) if self.vote == "linear" else KERNELS
         backend = resolve(self.backend, self.n_jobs)
-        return Learning(positive, weights, check_groups(groups, len(bags), least=2), kernels, self.n_points, backend)
+        return Learning(positive, weights, self.training_groups_, kernels, self.n_points, backend)
 
     def _check_problems(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats]:
         """Return which bags are positive in which problem, (n_bags, n_problems), and the weight of each."""
-        indicator = _indicator(y)
+        indicator = indicator_of(y)
         if indicator is not None:
             check_label_count(len(indicator), bags)
             if self.class_weight is not None:
                 msg = "class_weight is not for indicator labels. Leave it out."
                 raise BagValidationError(msg)
             self.classes_, self.pos_label_, self.multilabel_ = np.arange(indicator.shape[1]), None, True
-            return indicator > 0, np.ones(len(bags))
-        labels = self._check_labels(y, bags)
+            self.training_labels_ = indicator > 0
+            return self.training_labels_, np.ones(len(bags))
+        labels = self.training_labels_ = self._check_labels(y, bags)
         self.multilabel_ = False
         weights = compute_sample_weight(self.class_weight, self.classes_[labels])
         if not weights.min() > 0:
@@ -311,7 +324,7 @@ class WeightedGMIL(BagClassifier):
         fitted = self._fitted()
         if kind == "auto":
             kind = "effect" if fitted.witnesses is None else "witness"
-        self._check_kind(kind, fitted)
+        check_kind(kind, fitted, {view["kernel"] for view in self.view_weights_})
         score = partial(instance_scores, fitted, kind=kind, backend=resolve(self.backend, self.n_jobs))
         if isinstance(X, LazyBags):
             scores = self._check_lazy_new(X).by_blocks(score, per_instance=True)
@@ -323,19 +336,6 @@ class WeightedGMIL(BagClassifier):
         # Log-odds of a witness: -log(1 - p), which adds up to -log(1 - P(bag)) under noisy-or.
         return super()._evidence(scores) if self.witnesses_ is None else np.logaddexp(0, scores)
 
-    def _check_kind(self, kind: str, fitted: FittedViews) -> None:
-        if kind not in KINDS_OF_SCORES:
-            msg = f"kind must be one of {['auto', *KINDS_OF_SCORES]}, got {kind!r}."
-            raise BagValidationError(msg)
-        if kind == "share" and any(view["kernel"] != "linear" for view in self.view_weights_):
-            msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
-            raise BagValidationError(msg)
-        if kind == "witness" and fitted.witnesses is None:
-            msg = (
-                "This model has no witness model. Pass kind='effect', or fit with witness_model=True and vote='kernel'."
-            )
-            raise BagValidationError(msg)
-
     def unfamiliar(self, X: Any) -> Booleans:
         """Tell which bags are farther from all centres than 99 % of the training bags were.
 
@@ -343,17 +343,28 @@ class WeightedGMIL(BagClassifier):
         ----------
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
+        return np.asarray(self._nearest(X) > self.familiar_distance_)
+
+    def familiarity(self, X: Any) -> Floats:
+        """Return how familiar every bag is, (n_bags,): the p-value that it comes from where training bags came from.
+
+        It is the share of training bags that are at least as far from all centres. Of bags like the training bags, a
+        share of at most 5 % has a value of 0.05 or less.
+
+        Parameters
+        ----------
+        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
+        """
+        return familiarity(self._nearest(X), self.familiar_distances_)
+
+    def _nearest(self, X: Any) -> Floats:
+        """Return how far the nearest instance of every bag is from the nearest centre."""
         check_is_fitted(self)
-        space = self._fitted().spaces[0]
         backend = resolve(self.backend, self.n_jobs)
-
-        def distances(bags: Bags) -> Floats:
-            return bag_features(space.apply(bags.instances, backend), bags.offsets, "nearest", space.centers, backend)
-
-        nearest = (
-            self._check_lazy_new(X).by_blocks(distances) if isinstance(X, LazyBags) else distances(self._check_new(X))
-        )
-        return np.asarray(nearest.min(axis=1) > self.familiar_distance_)
+        of_bags = partial(distances_to_centers, self._fitted().spaces[0], backend=backend)
+        lazy = isinstance(X, LazyBags)
+        nearest = self._check_lazy_new(X).by_blocks(of_bags) if lazy else of_bags(self._check_new(X))
+        return np.asarray(nearest.min(axis=1))
 
     def _check_new(self, X: Any) -> Bags:
         """Return new bags, sparse or dense as the training bags were: the views depend on it."""
@@ -384,11 +395,3 @@ class WeightedGMIL(BagClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _indicator(y: Any) -> NDArray[Any] | None:
-    """Return an indicator matrix of labels, or None where y is none."""
-    if y is None or getattr(y, "ndim", 2) != 2:
-        return None
-    matrix = y.toarray() if sp.issparse(y) else np.asarray(y)
-    return matrix if matrix.ndim == 2 and type_of_target(matrix) == "multilabel-indicator" else None

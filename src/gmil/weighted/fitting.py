@@ -14,6 +14,7 @@ from gmil.engine.resident import as_array
 from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
 from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.space import Space
+from gmil.weighted.familiar import familiar_distances
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
 from gmil.weighted.views import (
     KINDS,
@@ -141,7 +142,7 @@ class Fitting(NamedTuple):
     intercepts: Floats
     summary: list[dict[str, Any]]
     left_out: Floats  # (n_bags, n_problems); NaN where a bag was not in the sample
-    familiar_distance: float
+    familiar_distances: Floats  # of training bags, sorted
     witnesses: WitnessModel | None = None
 
     def with_witnesses(self, bags: Bags, learning: Learning, generator: np.random.Generator) -> Fitting:
@@ -233,7 +234,7 @@ def fit_views(
         spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
     )
     left_out = weighed.left_out_of(len(bags), rows)
-    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distance(as_array(nearest)))
+    return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distances(as_array(nearest)))
 
 
 class Weighed(NamedTuple):
@@ -357,14 +358,3 @@ def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tup
             shares[:, problem] = ridge_weights(left_out, targets[:, problem], weights)
         slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
     return shares, slopes, shifts
-
-
-def familiar_distance(nearest: Floats) -> float:
-    """Return the distance to the nearest centre that 99 % of bags stay below; a bag's own instances do not count.
-
-    ``nearest (n_bags, n_centers)`` are the distances between training bags and centres.
-    """
-    size = float(np.abs(nearest).max()) or 1.0
-    elsewhere = np.where(nearest > 1e-3 * size, nearest, np.inf).min(axis=1)
-    finite = elsewhere[np.isfinite(elsewhere)]
-    return float(np.quantile(finite, 0.99)) if len(finite) else 0.0

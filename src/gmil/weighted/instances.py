@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from gmil.errors import BagValidationError
 from gmil.weighted.effects import effects_by_views, first_order_effects
 from gmil.weighted.views import by_blocks
 
@@ -87,3 +88,16 @@ def _shares(fitted: FittedViews, taken: InSpaces) -> Floats:
 
 _RULES = {"witness": _witness_scores, "effect": _effects, "alone": _alone, "share": _shares}
 KINDS_OF_SCORES = tuple(_RULES)
+
+
+def check_kind(kind: str, fitted: FittedViews, kernels: set[str]) -> None:
+    """Refuse scores that there are none of, or that a model with these kernels does not have."""
+    if kind not in KINDS_OF_SCORES:
+        msg = f"kind must be one of {['auto', *KINDS_OF_SCORES]}, got {kind!r}."
+        raise BagValidationError(msg)
+    if kind == "share" and kernels - {"linear"}:
+        msg = "Shares add up for the linear vote only. Pass kind='effect', or fit with vote='linear'."
+        raise BagValidationError(msg)
+    if kind == "witness" and fitted.witnesses is None:
+        msg = "This model has no witness model. Pass kind='effect', or fit with witness_model=True and vote='kernel'."
+        raise BagValidationError(msg)

@@ -21,12 +21,12 @@ from gmil.scale import LazyBags
 from gmil.scale.resident import TensorBags
 from gmil.weighted.block_vectors import Wanted, vectors_of
 from gmil.weighted.centers import choose_centers
+from gmil.weighted.familiar import familiar_distances
 from gmil.weighted.fitting import (
     FittedViews,
     Fitting,
     Learning,
     Weighed,
-    familiar_distance,
     finish_views,
     fit_views,
     sample_of_bags,
@@ -275,9 +275,9 @@ def _with_witnesses(
     return fitting._replace(witnesses=witnesses, left_out=left_out)
 
 
-def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> float:
-    """Return the distance that is still familiar, from whole bags where those were measured under the first scaling."""
-    return familiar_distance(vectors[0, "nearest"]) if (0, "nearest") in vectors else choice.fitting.familiar_distance
+def _familiar(choice: Choice, vectors: Mapping[tuple[int, str], Floats]) -> Floats:
+    """Return distances that are familiar, from whole bags where those were measured under the first scaling."""
+    return familiar_distances(vectors[0, "nearest"]) if (0, "nearest") in vectors else choice.fitting.familiar_distances
 
 
 # -------------------------------------------------------------------------------- cross-validation

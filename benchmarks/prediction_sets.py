@@ -1,0 +1,159 @@
+"""Do prediction sets around `WeightedGMIL` hold the class as often as they claim? Random halves: one learns, one tests.
+
+    python benchmarks/prediction_sets.py --halves 100 --large 20 --out results/prediction_sets.jsonl
+    python benchmarks/prediction_sets.py --table results/prediction_sets.jsonl
+    python benchmarks/prediction_sets.py --patients 100
+
+A run that is stopped goes on where it was. Bags that are copies of each other (``dup_group``) stay in one half, and are
+left out together. ``--patients`` makes bags of patients that resemble each other, with and without ``groups``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gmil
+from gmil.conformal import conformity, p_values, prediction_sets
+from many_sets import Rows, all_names, load_set
+
+COVERAGES = (0.8, 0.9, 0.95)
+LARGE = 600
+"""Sets of more bags have fewer halves."""
+
+
+def half_of(y: Any, groups: Any, seed: int) -> Any:
+    """Return which bags learn: half of every class, or half of the groups."""
+    rng = np.random.default_rng(seed)
+    if groups is not None:
+        units, numbers = np.unique(groups, return_inverse=True)
+        return np.isin(numbers, rng.permutation(len(units))[: len(units) // 2])
+    learns = np.zeros(len(y), dtype=bool)
+    for label in np.unique(y):
+        own = rng.permutation(np.flatnonzero(y == label))
+        learns[own[: len(own) // 2]] = True
+    return learns
+
+
+def covered(p: Any, y: Any) -> dict[str, list[float]]:
+    """Return, for every coverage, the share of sets that hold the class, and their mean size."""
+    sets = [prediction_sets(p, coverage) for coverage in COVERAGES]
+    return {
+        "covered": [float(own[np.arange(len(y)), y].mean()) for own in sets],
+        "size": [float(own.sum(axis=1).mean()) for own in sets],
+    }
+
+
+def measure(model: Any, bags: Any, y: Any) -> dict[str, dict[str, list[float]]]:
+    """Measure three kinds of sets, all from the fits of one `ConformalClassifier` with "cv+"; plain and randomized.
+
+    "left out": by the closed form of the model of all bags, at no cost; "cv": that model against left-out decisions of
+    the folds; "cv+": the models of the folds.
+    """
+    y = np.searchsorted(model.classes_, y)
+    known, alone = model._calibration(), model.estimator_
+    decided = model._decisions_by(alone, bags)
+    kinds = {
+        "left out": (conformity(decided), alone._calibration()),
+        "cv": (conformity(decided), known._replace(folds=None)),
+        "cv+": (model._conformity(bags), known),
+    }
+    found = {}
+    for name, (scores, calibration) in kinds.items():
+        found[name] = covered(p_values(scores, calibration), y)
+        found[f"{name}, randomized"] = covered(p_values(scores, calibration, np.random.default_rng(0)), y)
+    return found
+
+
+def conformal(seed: int) -> Any:
+    """Return `WeightedGMIL` with five folds around it."""
+    return gmil.ConformalClassifier(gmil.WeightedGMIL(n_jobs=1), random_state=seed)
+
+
+def run(rows: Rows, names: list[str], halves: int, large: int) -> None:
+    """Measure what the file does not have yet, the first half of every set before the second of any."""
+    for half in range(halves):
+        for name in names:
+            if (name, half) in rows:
+                continue
+            bags, y, groups = load_set(name)
+            if len(y) > LARGE and half >= large:
+                continue
+            learns = half_of(y, groups, half)
+            own = None if groups is None else groups[learns]
+            model = conformal(half).fit(bags[learns], y[learns], groups=own)
+            rows.add({"set": name, "half": half, "bags": len(y), **measure(model, bags[~learns], y[~learns])})
+
+
+def table(rows: Rows) -> None:
+    """Print coverage and size of every set, and the means over sets, a table for every kind."""
+    names = dict.fromkeys(row["set"] for row in rows.rows)
+    for kind in ("cv+", "cv", "left out"):
+        print(
+            f"\n{kind}\n\n| set | bags | halves | 80 % | 90 % | 95 % | size at 90 % | randomized: 80 % | 90 % | 95 % |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|---|")
+        means = []
+        for name in names:
+            own = list(rows.of(set=name))
+            plain, drawn = (np.mean([row[k]["covered"] for row in own], axis=0) for k in (kind, f"{kind}, randomized"))
+            means.append([*plain, np.mean([row[kind]["size"][1] for row in own]), *drawn])
+            print(f"| {name} | {own[0]['bags']} | {len(own)} | {_cells(means[-1])} |")
+        print(f"| mean | | | {_cells(np.mean(means, axis=0))} |")
+
+
+def _cells(values: Any) -> str:
+    return " | ".join(f"{v:.2f}" if i == 3 else f"{100 * v:.1f}" for i, v in enumerate(values))
+
+
+def patients(n_draws: int) -> None:
+    """Print the coverage of new patients, where bags of a patient resemble each other, with groups and without."""
+    found: dict[str, list[Any]] = {"groups": [], "no groups": []}
+    for seed in range(n_draws):
+        (bags, y, groups), (new, new_y, _) = (make_patients(30, 6, 2 * seed + part) for part in (0, 1))
+        for name, own in (("groups", groups), ("no groups", None)):
+            model = conformal(seed).fit(bags, y, groups=own)
+            found[name].append(measure(model, new, new_y)["cv"]["covered"])
+    print("| | 80 % | 90 % | 95 % |\n|---|---|---|---|")
+    for name, values in found.items():
+        print(f"| {name} | {' | '.join(f'{100 * v:.1f}' for v in np.mean(values, axis=0))} |")
+
+
+def make_patients(n_patients: int, bags_each: int, seed: int) -> tuple[Any, Any, Any]:
+    """Return bags of patients, all bags of one patient of one class, with a shift of the patient's own."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_patients), bags_each)
+    y = groups % 2
+    own = rng.normal(scale=1.5, size=(n_patients, 8))
+    bags = []
+    for patient, label in zip(groups, y, strict=True):
+        bag = own[patient] + 0.5 * rng.normal(size=(rng.integers(4, 9), 8))
+        bag[0, 0] += 2.5 * label
+        bags.append(bag)
+    return gmil.Bags.from_list(bags), y, groups
+
+
+def main() -> None:
+    """Run, or print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/prediction_sets.jsonl"))
+    parser.add_argument("--halves", type=int, default=100)
+    parser.add_argument("--large", type=int, default=20, help=f"halves of sets of more than {LARGE} bags")
+    parser.add_argument("--sets", help="only these, with commas between them")
+    parser.add_argument("--patients", type=int, metavar="DRAWS")
+    parser.add_argument("--table", type=Path)
+    options = parser.parse_args()
+    if options.patients:
+        patients(options.patients)
+    elif options.table:
+        table(Rows(options.table, "set", "half"))
+    else:
+        names = options.sets.split(",") if options.sets else all_names()
+        run(Rows(options.out, "set", "half"), names, options.halves, options.large)
+
+
+if __name__ == "__main__":
+    main()

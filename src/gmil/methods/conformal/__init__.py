@@ -1,0 +1,1 @@
+"""Prediction sets for any classifier."""
