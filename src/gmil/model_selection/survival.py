@@ -164,7 +164,8 @@ def brier_scores(training: Any, y: Any, survival: Any, times: Any) -> Floats:
         raise BagValidationError(msg, parameter="survival")
     curve = follow_up(training)
     of_events = np.zeros(len(time))
-    of_events[event] = _inverse(curve.at(time[event]), "times")
+    counted = event & (time <= times.max())
+    of_events[counted] = _inverse(curve.at(time[counted]), "times")
     of_times = _inverse(curve.at(times), "times")
     happened = (time[:, None] <= times) & event[:, None]
     errors = np.where(happened, survival**2 * of_events[:, None], 0.0)

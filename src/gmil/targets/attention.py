@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _WIDEST_GATE = 30.0
 _STEPS = 60
 _TOLERANCE = 1e-5
+_PRIOR = np.array([3.0, 10.0])
+"""One over the variance of coefficients of gates, and of values: rows are of length three, so that values, which are
+standardised, have a prior variance of about one, and gates may differ by more."""
 
 _SCORER = Record(
     {
@@ -263,7 +266,7 @@ def _fit_some(features: Any, offsets: Integers, inside: Booleans, learning: Lear
 def fit_attention(features: Any, offsets: Integers, loss: Loss) -> tuple[Floats, float]:
     """Return coefficients of gates and of values, (n_columns, 2), and the intercept of values.
 
-    They have normal priors of width one. A gate is the same for all instances at first, so that values are learnt
+    They have normal priors. A gate is the same for all instances at first, so that values are learnt
     from means; where single instances tell more, gates then follow.
 
     Parameters
@@ -284,8 +287,8 @@ def fit_attention(features: Any, offsets: Integers, loss: Loss) -> tuple[Floats,
         value, pull = loss(bags + intercept)
         own = np.repeat(pull, sizes) * weights
         slopes = np.column_stack([own * (raw[:, 1] - np.repeat(bags, sizes)), own])
-        gradient = features.T @ slopes.astype(features.dtype) + parts
-        return value + float((parts**2).sum() / 2), np.append(gradient.ravel(), pull.sum())
+        gradient = features.T @ slopes.astype(features.dtype) + _PRIOR * parts
+        return value + float((_PRIOR * parts**2).sum() / 2), np.append(gradient.ravel(), pull.sum())
 
     start = np.zeros(2 * n_columns + 1)
     options = {"maxiter": _STEPS, "ftol": _TOLERANCE}
