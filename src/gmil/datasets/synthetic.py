@@ -96,7 +96,7 @@ def make_bags(
         ``bags``; ``y`` (n_bags,); ``instance_y`` (n_instances,), 0 for background and the class of the bag
         for a witness; ``clean_y`` (n_bags,); ``concepts`` (n_instances,), the concept of a witness and -1 for
         background; ``centers`` (number of concepts, n_features); ``DESCR``; ``name``. With another target
-        ``concept`` and ``direction``, (n_features,), in place of the last three; ``values`` (n_bags,) without noise; of
+        ``concept`` and ``direction``, (n_features,), of all witnesses; ``clean_y`` has values without noise; of
         times ``risk`` (n_bags,), ``instance_risk`` (n_instances,) and ``event_time`` (n_bags,), also where censored.
 
     Examples

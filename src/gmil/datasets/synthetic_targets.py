@@ -53,7 +53,7 @@ def valued_bags(sizes: Integers, witness_rate: float, n_features: int, wish: Wis
         return Bunch(**found, **_times(bags, direction, wish, rng))
     values = level + wish.target_noise * rng.standard_normal(len(level))
     y: Any = values if wish.target == "regression" else _grades(values, wish.n_grades)
-    return Bunch(**found, y=y, values=level)
+    return Bunch(**found, y=y, clean_y=level)
 
 
 def _axes(n_features: int, rng: np.random.RandomState) -> tuple[Floats, Floats]:
