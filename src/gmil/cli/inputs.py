@@ -38,6 +38,7 @@ class LabelledBags(NamedTuple):
     y: Any
     groups: Any = None
     instance_y: Any = None
+    target: str | None = None  # the kind of the labels, once it is known
 
 
 class Reader(NamedTuple):
@@ -56,6 +57,8 @@ class Reader(NamedTuple):
     """The features of a model; these are taken, in its order, where no others are named."""
     origin: Origin | None = None
     """What a model remembers of its data: columns, for those that are not named and are there."""
+    target: str | None = None
+    event: str | None = None
 
     def of_model(self, model: Any, origin: Origin) -> Reader:
         """Return what reads the columns that a model knows."""
@@ -97,6 +100,7 @@ class Reader(NamedTuple):
         from gmil.io.reading import read_named
         from gmil.io.scanning import scan_named
         from gmil.paper.runs.data import groups_of
+        from gmil.target_checks import outcomes_of
 
         streams = self.stream or bool(self.dask)
         if self.group is not None and streams:
@@ -107,7 +111,7 @@ class Reader(NamedTuple):
             bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
-            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data))
+            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target)
         if not path.exists():
             names = ", ".join(gmil.datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
@@ -127,7 +131,9 @@ class Reader(NamedTuple):
             if error.parameter == "info" and repr(self.instance_labels) in str(error):
                 error.fix = error.fix.replace("info", "instances")
             raise
-        return LabelledBags(path.name, bags, y, groups_of(bags, reader.group), self._labels_of_instances(bags))
+        y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
+        groups = groups_of(bags, reader.group)
+        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target)
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
@@ -152,7 +158,7 @@ class Reader(NamedTuple):
     def _named(self) -> Named:
         from gmil.bags.roles import Named
 
-        info = tuple(column for column in (self.group, self.instance_labels) if column is not None)
+        info = tuple(column for column in (self.group, self.instance_labels, self.event) if column is not None)
         return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known, self.decimal)
 
     def _with_remembered(self, path: Path, streams: bool) -> Reader:
@@ -260,11 +266,16 @@ class Method(NamedTuple):
             raise BagValidationError(msg)
         return "gmil" if self.paper else method or DEFAULT_METHOD
 
+    def name_for(self, data: LabelledBags, defaults: dict[str, str]) -> str:
+        """Return the method that is meant for data: where none was named, that of the kind of its target."""
+        return self.name if self.method or self.paper else defaults[data.target or "classes"]
+
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
-        """Return the classifier for data; behind a step for missing values, where one is asked for."""
+        """Return the estimator for data; behind a step for missing values, where one is asked for."""
+        from gmil.cli.targets import DEFAULTS
         from gmil.pipeline import imputing
 
-        name = self.name
+        name = self.name_for(data, DEFAULTS)
         start = gmil.GMIL.from_paper(data.name).get_params() if self.paper else {}
         found = make_estimator(name, self.settings, self.positive, data.y, start)
         return imputing(found if seed is None else seeded(found, self.settings, seed), self.missing)

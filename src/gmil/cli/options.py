@@ -131,6 +131,16 @@ instances_option = click.option(
     metavar="[COLUMN]",
     help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; not a feature. Write it after DATA.",
 )
+_target = (
+    click.option(
+        "--target",
+        type=click.Choice(["classes", "regression", "ordinal", "survival"]),
+        help="What the label is; by default by its values, which is said. Grades must be asked for: ordinal.",
+    ),
+    click.option(
+        "--event", metavar="COLUMN", help="Column that says whether the event was seen; --label is then the time."
+    ),
+)
 _blocks = (
     click.option(
         "--stream",
@@ -141,10 +151,10 @@ _blocks = (
 )
 data_options = _as_record("reader", Reader, *_columns)
 block_options = _as_record("reader", Reader, *_columns, *_blocks)
-group_options = _as_record("reader", Reader, *_columns, _group)
-instance_options = _as_record("reader", Reader, *_columns, _group, instances_option)
-group_block_options = _as_record("reader", Reader, *_columns, _group, *_blocks)
-instance_block_options = _as_record("reader", Reader, *_columns, _group, instances_option, *_blocks)
+group_options = _as_record("reader", Reader, *_columns, *_target, _group)
+instance_options = _as_record("reader", Reader, *_columns, *_target, _group, instances_option)
+group_block_options = _as_record("reader", Reader, *_columns, *_target, _group, *_blocks)
+instance_block_options = _as_record("reader", Reader, *_columns, *_target, _group, instances_option, *_blocks)
 
 setting_option = click.option(
     "--set",

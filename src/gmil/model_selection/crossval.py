@@ -162,7 +162,8 @@ def cross_validate(
         found = fold_by_fold(estimator, work, folds, random_state, n_processes)
     else:
         found = _all_at_once(together, estimator, work, folds)
-    return replace(found, groups=groups, random_state=random_state)
+    grades = getattr(last_step(estimator)[1], "grades", None)
+    return replace(found, groups=groups, random_state=random_state, grades=None if grades is None else list(grades))
 
 
 def _every_fold(folds: Integers, random_state: int) -> list[Fold]:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from gmil.model_selection.metrics import draws
+from gmil.model_selection.metrics import quadratic_kappa as quadratic_kappa
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,17 +52,6 @@ def spearman(values: Floats, predictions: Floats) -> float:
     one, other = (rankdata(part) - (len(part) + 1) / 2 for part in (values, predictions))
     size = float(np.sqrt((one @ one) * (other @ other)))
     return float(one @ other) / size if size > 0 else float("nan")
-
-
-def quadratic_kappa(grades: NDArray[Any], predictions: NDArray[Any]) -> float:
-    """Return Cohen's kappa with quadratic weights of ranks of grades; NaN where all are one grade.
-
-    >>> quadratic_kappa(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]))
-    0.8
-    """
-    mean, expected = grades.mean() - predictions.mean(), grades.var() + predictions.var()
-    by_chance = expected + mean**2
-    return float(1 - np.mean((grades - predictions) ** 2) / by_chance) if by_chance > 0 else float("nan")
 
 
 def resampled_interval(
