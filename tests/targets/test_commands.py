@@ -104,3 +104,30 @@ def test_fit_predict_score_and_report(run, files, tmp_path, name, options, colum
     assert json.loads(run("score", model, data, *options, "--json").stdout)["bags"] == len(found)
     assert run("report", model, data, *options, "-o", tmp_path / "page.html", "--importance", 0).exit_code == 0
     assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "measure", "best"),
+    [
+        ("values.csv", ("--exclude", "patient"), "R²", "regressor"),
+        ("times.csv", ("--event", "died"), "concordance", ""),
+        ("grades.csv", ("--target", "ordinal"), "quadratic kappa", "gmil"),
+    ],
+)
+def test_compare_and_check(run, files, tmp_path, name, options, measure, best):
+    found = run("compare", files / name, "--quick", "--folds", 3, *options, "-o", tmp_path)
+    assert found.exit_code == 0
+    assert measure in found.stdout
+    assert "bag-size" in found.stdout
+    summary = json.loads((tmp_path / "compare.json").read_text(encoding="utf-8"))
+    assert best in summary["best"]
+    assert (tmp_path / "report.html").exists()
+    wrong = run("compare", files / name, "--methods", "vlad", *options, "-o", tmp_path)
+    assert wrong.exit_code != 0
+
+
+def test_check_of_values_and_times(run, files):
+    for name, options in (("values.csv", ("--exclude", "patient")), ("times.csv", ("--event", "died"))):
+        found = json.loads(run("check", files / name, *options, "--json").stdout)
+        assert "better than chance" in found["verdict"]
+        assert {finding["name"] for finding in found["findings"]} >= {"shuffled targets", "instances against bag size"}

@@ -9,7 +9,9 @@ import click
 
 import gmil
 from gmil.cli.console import announced, print_table
+from gmil.cli.inputs import Method
 from gmil.cli.options import group_options, json_option, seed_option
+from gmil.cli.targets import with_target
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import Reader
@@ -27,9 +29,10 @@ def check(source: str, permutations: int, seed: int, reader: Reader, as_json: bo
     Checks for repeated bags and instances, for missing values and for labels that follow from bag size alone; and
     whether labels can be learnt better than shuffled labels, and from instances better than from noise.
     """
-    data = reader.labelled(source, in_memory=True)
+    data = with_target(Method(None, (), None, paper=False), reader.labelled(source, in_memory=True))
     with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
-        found = gmil.check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
+        asked = {"groups": data.groups, "n_permutations": permutations, "random_state": seed}
+        found = gmil.check_data(data.bags, data.y, target=data.target or "classes", **asked)
     if as_json:
         click.echo(json.dumps({"dataset": data.name, "seed": seed, **found.to_dict()}, indent=2))
         return

@@ -242,12 +242,16 @@ class CVResult:
 
         Grades are in the order of ``np.unique(y)``, or in that of the ``grades`` that the estimator was given.
         """
+        true, predicted = self.ranks()
+        found = [[metrics.quadratic_kappa(true, one) for one in setting] for setting in predicted]
+        return _plain(np.mean(found, axis=1))
+
+    def ranks(self) -> tuple[Integers, Integers]:
+        """Return the ranks of the classes of all bags, and those of the predictions, from 0 for the lowest grade."""
         labels = np.unique(self.y)
         order = labels if self.grades is None else np.array([g for g in self.grades if g in set(labels.tolist())])
         rank = np.argsort(order)
-        true, predicted = (rank[np.searchsorted(labels, given)] for given in (self.y, self.predictions))
-        found = [[metrics.quadratic_kappa(true, one) for one in setting] for setting in predicted]
-        return _plain(np.mean(found, axis=1))
+        return rank[np.searchsorted(labels, self.y)], rank[np.searchsorted(labels, self.predictions)]
 
     def majority_accuracy(self) -> float:
         """Return the accuracy of always naming the most frequent class."""

@@ -94,6 +94,22 @@ def section_of(result: TargetResult, title: str, bags: Any = None) -> TargetSect
     return TargetSection(title, rows_of(figures), *shown, figures, _bags(result, names))
 
 
+def comparison_page(found: Any, title: str, bags: Any = None) -> TargetPage:
+    """Return the page of a comparison: a row a method, and pictures of the best where it predicts values or risks."""
+    rows = [(f"{row['method']}{' (control)' * row['control']}", *found.cells(row)) for row in found.rows]
+    worse = [row["method"] for row in found.rows if row["verdict_to_best"] == "worse"]
+    notes = [f"Worse than the best, by bootstrap of differences: {', '.join(worse)}."] if worse else []
+    table = TargetSection(f"Methods, by {found.measure}", rows, [], notes, {"rows": found.rows}, [])
+    best, first = found.results[found.best], found.rows[0]
+    sections = [table]
+    if hasattr(best, "target"):
+        sections.append(section_of(best, f"The best: {found.best}", bags))
+    beaten = f" The control {first['method']} is ahead of every method." if first["control"] else ""
+    value, interval = found.cells(next(row for row in found.rows if row["method"] == found.best))
+    verdict = f"Best: {found.best}, {found.measure} {value} ({interval}).{beaten}"
+    return TargetPage(f"Methods on {title}", verdict, title, sections)
+
+
 def rows_of(figures: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return measure, value and interval as texts."""
     rows = []
