@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from tests.browser import chromium, visit  # noqa: F401  fixtures
 
 from gmil import Bags
+from gmil.target_checks import outcomes_of
 
 
 def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=0, all_witnesses=False):
@@ -26,6 +27,14 @@ def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=
             bag[slice(None) if all_witnesses else rng.integers(len(bag)), label - 1] += 6
         bags.append(bag.astype(np.float32).astype(np.float64))
     return Bags.from_list(bags), y
+
+
+def target_for(estimator, y):
+    """Return labels as an estimator takes them: events and times for survival, earlier where the label is larger."""
+    if getattr(estimator, "_target", None) != "survival":
+        return y
+    y = np.asarray(y, dtype=float)
+    return outcomes_of(np.ones(len(y), dtype=bool), 1 + y.max() - y + 0.01 * np.arange(len(y)))
 
 
 @pytest.fixture(scope="session")

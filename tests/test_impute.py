@@ -13,6 +13,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline as sklearn_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.conftest import target_for
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError, Impute, PerInstance, WeightedGMIL
@@ -272,7 +273,7 @@ def test_every_classifier_names_it_where_values_are_missing(gappy):
             if not hasattr(cls, "predict"):
                 continue
             with pytest.raises(BagValidationError, match=r"NaN: in bag 0, .*gmil\.Impute"):
-                cls().fit(bags, y)
+                cls().fit(bags, target_for(cls, y))
             with pytest.raises(BagValidationError, match=r"NaN: in bag 1, .*gmil\.Impute"):
-                cls().fit(np.array([[1.0], [NAN]]), [0, 1])
+                cls().fit(np.array([[1.0], [NAN]]), target_for(cls, [0, 1]))
             assert name

@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer
 from sklearn.svm import SVC, NuSVC, OneClassSVM
+from tests.conftest import target_for
 from tests.model_files.make import problems, variants
 
 import gmil
@@ -87,7 +88,7 @@ def test_every_fitted_attribute_is_declared_and_comes_back(name, path):
     if "param_grid" in model.get_params():
         model.set_params(param_grid={"n_clusters": [4, 6]})
     bags, y = PROBLEMS[problem]
-    model.fit(bags, y)
+    model.fit(bags, target_for(model, y))
     undeclared = sorted(set(fitted_values(model)) - set(declared(type(model))))
     assert not undeclared, f"declare {undeclared} in _fitted_attributes of {type(model).__name__}"
     check_model(model)

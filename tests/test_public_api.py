@@ -6,6 +6,7 @@ import inspect
 import re
 
 import pytest
+from tests.conftest import target_for
 
 import gmil
 
@@ -154,7 +155,8 @@ ESTIMATOR_CLASSES = dict(gmil.all_estimators())
 @parametrize(ESTIMATOR_CLASSES)
 def test_the_documented_attributes_are_there_after_fit(name, thing, gaussian_bags):
     model = thing()
-    model.fit(*gaussian_bags())
+    bags, y = gaussian_bags()
+    model.fit(bags, target_for(model, y))
     documented = documented_names(sections_of(thing.__doc__)["Attributes"])
     assert documented
     assert [attribute for attribute in documented if not hasattr(model, attribute)] == []

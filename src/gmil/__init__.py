@@ -53,6 +53,11 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil.methods import *
     from gmil.model_selection.crossval import cross_validate as cross_validate
     from gmil.model_selection.result import CVResult as CVResult
+    from gmil.model_selection.survival import concordance as concordance
+    from gmil.model_selection.survival import integrated_brier_score as integrated_brier_score
+    from gmil.model_selection.survival import kaplan_meier as kaplan_meier
+    from gmil.model_selection.survival import uno_concordance as uno_concordance
+    from gmil.model_selection.target_result import TargetResult as TargetResult
     from gmil.paper.python_comparison import MethodComparison as MethodComparison
     from gmil.paper.python_comparison import compare as compare
     from gmil.pipeline import Pipeline as Pipeline
@@ -60,6 +65,7 @@ if TYPE_CHECKING:  # for editors and type checkers; at run time every name comes
     from gmil.pipeline import save as save
     from gmil.reporting import *
     from gmil.scale import *
+    from gmil.targets import *
     from gmil.transform.impute import Impute as Impute
     from gmil.transform.per_instance import PerInstance as PerInstance
     from gmil.transform.vectors import *

@@ -69,6 +69,12 @@ class BagEstimator(BaseEstimator):
     _kept_parameters: ClassVar[tuple[str, ...]] = ()
     """Parameters that a fitted model goes by: ``fit`` keeps them as attributes, and no later ``set_params`` matters."""
 
+    _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
+    _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
+    _takes_estimators: ClassVar[bool] = False  # whether estimators are among its parameters
+
+    n_features_in_: int
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "n_features_in_": Count(1, "d"),
         "feature_names_in_": OrMissing(Texts("d")),
@@ -104,6 +110,25 @@ class BagEstimator(BaseEstimator):
         if hasattr(self, "n_features_in_") and not all(hasattr(self, f"{name}_") for name in self._kept_parameters):
             self._keep_parameters()
 
+    def _check_bags(self, X: Any) -> Any:
+        """Return training bags, in memory or not, and set what there is to know of their features."""
+        lazy = self._reads_blocks and isinstance(X, LazyBags)
+        return (check_lazy_bags if lazy else check_bags)(X, estimator=self, reset=True)
+
+    def _new_bags(self, X: Any) -> Bags | LazyBags:
+        """Return bags to predict, in memory or not."""
+        return self._check_lazy_new(X) if self._reads_blocks and isinstance(X, LazyBags) else self._check_new(X)
+
+    def _check_lazy_new(self, X: LazyBags) -> LazyBags:
+        """Return bags that are not in memory, of the same features as the training bags."""
+        check_is_fitted(self)
+        return check_lazy_bags(X, estimator=self, reset=False)
+
+    def _check_new(self, X: Any) -> Bags:
+        """Return bags to predict, of the same features as the training bags."""
+        check_is_fitted(self)
+        return check_bags(X, estimator=self, reset=False)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -137,15 +162,11 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     classes_: NDArray[Any]
     pos_label_: Any
-    n_features_in_: int
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "classes_": Labels("C"),
         "pos_label_": Plain(bool, int, float, str, np.generic, type(None)),
     }
 
-    _reads_blocks: ClassVar[bool] = False  # whether `LazyBags` do in place of `Bags`
-    _folds_in_threads: ClassVar[bool] = False  # whether cross-validation is faster with a fold in every thread
-    _takes_estimators: ClassVar[bool] = False  # whether estimators are among its parameters
     _two_classes: ClassVar[bool] = False  # whether it knows no more than two
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -302,11 +323,6 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
 
     # ---------------------------------------------------------------- checks
 
-    def _check_bags(self, X: Any) -> Any:
-        """Return training bags, in memory or not, and set what there is to know of their features."""
-        lazy = self._reads_blocks and isinstance(X, LazyBags)
-        return (check_lazy_bags if lazy else check_bags)(X, estimator=self, reset=True)
-
     def _check_training(self, X: Any, y: Any) -> tuple[Any, NDArray[np.int64]]:
         """Return bags and class numbers, and set what every fitted classifier has."""
         bags = self._check_bags(X)
@@ -324,20 +340,6 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
         self._set_classes(classes)
         self._keep_parameters()
         return labels
-
-    def _new_bags(self, X: Any) -> Bags | LazyBags:
-        """Return bags to predict, in memory or not."""
-        return self._check_lazy_new(X) if self._reads_blocks and isinstance(X, LazyBags) else self._check_new(X)
-
-    def _check_lazy_new(self, X: LazyBags) -> LazyBags:
-        """Return bags that are not in memory, of the same features as the training bags."""
-        check_is_fitted(self)
-        return check_lazy_bags(X, estimator=self, reset=False)
-
-    def _check_new(self, X: Any) -> Bags:
-        """Return bags to predict, of the same features as the training bags."""
-        check_is_fitted(self)
-        return check_bags(X, estimator=self, reset=False)
 
     def _linear_decisions(self, rows: Floats, weights: Floats, intercepts: Floats) -> Floats:
         """Return linear decisions, (n_rows,) for two classes, else (n_rows, n_classes)."""

@@ -125,8 +125,9 @@ def completed(cls: Any) -> str | None:
     for name, each in inspect.signature(cls).parameters.items():
         default = repr(each.default).replace("'", '"')
         texts.append(own[name] if name in own else PARAMETER_TEXTS.get(name, "").format(default=default))
-    n_classes = 2 if cls._two_classes else "n_classes"
-    missing = [ATTRIBUTE_TEXTS[name].format(n_classes=n_classes) for name in ATTRIBUTE_TEXTS if name not in found]
+    known_texts = ATTRIBUTE_TEXTS if hasattr(cls, "_two_classes") else {}  # others than classifiers name their own
+    n_classes = 2 if known_texts and cls._two_classes else "n_classes"
+    missing = [text.format(n_classes=n_classes) for name, text in known_texts.items() if name not in found]
     known = "".join(found.values())
     return text.replace("".join(own.values()), "".join(texts), 1).replace(known, known + "".join(missing), 1)
 

@@ -12,9 +12,11 @@ from gmil.checks.leaks import Case, leak_findings
 from gmil.checks.protocol import protocol_findings
 from gmil.checks.repeats import repeat_findings
 from gmil.checks.signal import FOLDS, measure_signal, size_finding
+from gmil.checks.targets import check_target_data
 from gmil.checks.values import class_findings, value_findings
 from gmil.errors import BagValidationError
 from gmil.model_selection.folds import check_seed
+from gmil.target_checks import TARGETS
 from gmil.validation import check_bag_labels, check_bags, check_groups
 from gmil.weighted import WeightedGMIL
 
@@ -42,6 +44,7 @@ def check_data(
     *,
     groups: Any = None,
     folds: Any = None,
+    target: str = "classes",
     n_permutations: int = 20,
     random_state: int = 0,
 ) -> DataCheck:
@@ -57,13 +60,15 @@ def check_data(
     ----------
     bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
     y : array of shape (n_bags,)
-        Labels of two or more classes.
+        Labels of two or more classes; values, or events and times, with another ``target``.
     groups : array of shape (n_bags,), optional
         Bags of one group (a patient, a site) stay in one fold, and hand on their labels together when these are
         shuffled.
     folds : array of shape (n_bags,), or splitter, optional
         The folds that are going to be used: the test fold of every bag. They are checked for folds of one class, and
         for groups and copies of bags in several folds.
+    target : {"classes", "regression", "ordinal", "survival"}, default="classes"
+        What y holds. Grades are checked as classes; values and times by R² and concordance in place of the AUC.
     n_permutations : int, default=20
         How often the labels are permuted; at least 19, because the smallest p-value is one over one more.
     random_state : int, default=0
@@ -92,6 +97,12 @@ def check_data(
         raise BagValidationError(msg, parameter="n_permutations")
     random_state = check_seed(random_state)
     bags = check_bags(bags, allow_nan=True)
+    if target not in TARGETS:
+        msg = f"must be one of {list(TARGETS)}, got {target!r}."
+        raise BagValidationError(msg, parameter="target")
+    if target in ("regression", "survival"):
+        own: dict[str, Any] = {"n_permutations": n_permutations, "random_state": random_state}
+        return check_target_data(bags, y, target, check_groups(groups, len(bags)), **own)
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
     group_numbers = check_groups(groups, len(bags))
     settings = {"n_permutations": n_permutations, "random_state": random_state}

@@ -126,14 +126,14 @@ def _decide(bags: Bags, columns: Booleans, folds: Integers, groups: Integers | N
             continue
         some_groups = None if groups is None else groups[training]
         model = WeightedGMIL(50, scales=("standard",), random_state=seed)
-        learnt_from, held_out = _without_gaps(bags[training], bags[~training])
+        learnt_from, held_out = without_gaps(bags[training], bags[~training])
         targets = columns[training][:, mixed].astype(np.int64)
         model.fit(learnt_from, targets if targets.shape[1] > 1 else targets[:, 0], groups=some_groups)
         decisions[np.ix_(~training, mixed)] = model.decision_function(held_out).reshape(len(held_out), -1)
     return decisions
 
 
-def _without_gaps(training: Bags, held_out: Bags) -> tuple[Bags, Bags]:
+def without_gaps(training: Bags, held_out: Bags) -> tuple[Bags, Bags]:
     """Return bags with training medians in place of missing values."""
     if all(are_usable(bags.instances) for bags in (training, held_out)):
         return training, held_out

@@ -9,7 +9,9 @@ import click
 
 import gmil
 from gmil.cli.console import announced, print_table, say
+from gmil.cli.inputs import Method
 from gmil.cli.options import group_options, json_option, page_option, seed_option
+from gmil.cli.targets import with_target
 from gmil.errors import SpecificationError
 from gmil.safety.atomic import refuse_target
 
@@ -55,9 +57,10 @@ def check(
     for target in (issues, output):
         if target is not None:
             refuse_target(target, source)
-    data = reader.labelled(source, in_memory=True)
+    data = with_target(Method(None, (), None, paper=False), reader.labelled(source, in_memory=True))
     with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
-        found = gmil.check_data(data.bags, data.y, groups=data.groups, n_permutations=permutations, random_state=seed)
+        asked = {"groups": data.groups, "n_permutations": permutations, "random_state": seed}
+        found = gmil.check_data(data.bags, data.y, target=data.target or "classes", **asked)
         doubtful = None
         if issues is not None:
             doubtful = gmil.find_label_issues(data.bags, data.y, groups=data.groups, fdr=fdr, random_state=seed)

@@ -10,7 +10,7 @@ import click
 
 import gmil
 from gmil.cli.console import FAILED, Progress, Stages, print_table, say
-from gmil.cli.inputs import is_dataset, label_among
+from gmil.cli.inputs import Method, is_dataset, label_among
 from gmil.cli.options import (
     all_cores_option,
     instance_options,
@@ -22,6 +22,8 @@ from gmil.cli.options import (
 )
 from gmil.cli.report import save_all
 from gmil.cli.results import instance_cells, instance_titles
+from gmil.cli.target_compare import compare_targets
+from gmil.cli.targets import with_target
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -67,11 +69,17 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     It begins with checks of the data: bag size alone, repeated instances, shuffled labels. Finished folds are kept in
     the output folder: a comparison that was stopped goes on. With --instances, methods that score instances are also
     measured by how well these scores find the instances of the positive class in bags that they never saw.
+
+    Values, grades (--target ordinal) and times (--event) are compared by R², quadratic kappa and concordance, with
+    controls; nothing is kept of a comparison that was stopped.
     """
     from gmil.bags.finite import refuse_non_finite
 
-    labelled = reader.labelled(data, in_memory=True)
+    labelled = with_target(Method(None, (), None, paper=False), reader.labelled(data, in_memory=True))
     refuse_non_finite(labelled.bags, allow_nan=wanted["missing"] != "error")  # once, and not by every method
+    if labelled.target != "classes":
+        compare_targets(labelled, wanted, Path(output))
+        return
     asked = {"source": data, "bag": reader.bag, "label": reader.label, "features": reader.feature_columns}
     asked |= {"positive": wanted["positive"], "group": reader.group, "instances": reader.instance_labels}
     asked |= {"exclude": list(reader.exclude), "decimal": reader.decimal, "missing": wanted["missing"]}

@@ -21,6 +21,8 @@ from gmil.cli.options import (
     split_options,
 )
 from gmil.cli.results import instance_cells, instance_titles
+from gmil.cli.targets import DEFAULTS, is_of_values, print_value_rows, with_target, write_value_page
+from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,12 +86,21 @@ def cv(
     with cluster(reader.dask) as client:
         done = [_validated(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         rows = [found.row for found in done]
+        of_values = {is_of_values(found.data.target) for found in done}
+        if len(of_values) > 1:
+            msg = "The data sets have targets of different kinds. Ask for one kind at a time, or choose with --target."
+            raise BagValidationError(msg)
         if as_json:
             click.echo(json.dumps(rows, indent=2))
+        elif of_values == {True}:
+            print_value_rows(rows)
         else:
             _print_rows(rows)
         if target is not None:
-            _write_page(done, importance, target)
+            if of_values == {True}:
+                write_value_page(done, target)
+            else:
+                _write_page(done, importance, target)
 
 
 def _checked(output: str, data: tuple[str, ...]) -> Path:
@@ -113,10 +124,11 @@ def _write_page(done: list[Validated], importance: int | None, target: Path) -> 
 
 
 def _validated(method: Method, data: LabelledBags, protocol: Protocol, client: Any) -> Validated:
-    estimator = method.estimator(data)
+    data = with_target(method, data)
+    estimator, name = method.estimator(data), method.name_for(data, DEFAULTS)
     data = for_method(estimator, data, client)
-    with gmil.own_methods.failures_told(method.name):
-        row, result = _validate(data, method.name, estimator, protocol)
+    with gmil.own_methods.failures_told(name):
+        row, result = _validate(data, name, estimator, protocol)
     return Validated({**row, "missing": method.missing}, result, data, estimator)
 
 
@@ -142,7 +154,8 @@ def _validate(
             progress=None if lazy else progress,
         )
     seconds = time.perf_counter() - start
-    if result.auc_folds_dropped():
+    of_values = is_of_values(data.target)
+    if not of_values and result.auc_folds_dropped():
         say(f"{data.name}: {result.auc_folds_dropped()} folds have one class only and no AUC.")
     found = {
         "dataset": data.name,
@@ -153,12 +166,20 @@ def _validate(
         "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),
         **result.figures(),
-        "instances": None if result.instances is None else result.instances.figures(),
+        **_further_figures(result, data.target),
         "fit_seconds": float(result.fit_seconds.sum()),
         "predict_seconds": float(result.predict_seconds.sum()),
         "seconds": seconds,
     }
     return found, result
+
+
+def _further_figures(result: Any, target: str | None) -> dict[str, Any]:
+    """Return figures about instances of classes, and the kappa of grades."""
+    if is_of_values(target):
+        return {}
+    found = {"instances": None if result.instances is None else result.instances.figures()}
+    return {**found, "quadratic_kappa": result.kappa()} if target == "ordinal" else found
 
 
 def _as_json(value: Any) -> Any:
@@ -186,6 +207,10 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     first = rows[0]
     whole = "" if first["groups"] is None else " of whole groups"
     title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
+    if "quadratic_kappa" in first:
+        columns.insert(2, "quadratic kappa")
+        for row, line in zip(rows, cells, strict=True):
+            line.insert(2, f"{row['quadratic_kappa']:.3f}")
     if first["missing"] != "error":
         title += f"; missing values: {first['missing']}"
     print_table(columns, cells, title=title)

@@ -38,6 +38,7 @@ class LabelledBags(NamedTuple):
     y: Any
     groups: Any = None
     instance_y: Any = None
+    target: str | None = None  # the kind of the labels, once it is known
     folds: Any = None
 
 
@@ -62,6 +63,8 @@ class Reader(NamedTuple):
     """The features of a model; these are taken, in its order, where no others are named."""
     origin: Origin | None = None
     """What a model remembers of its data: columns, for those that are not named and are there."""
+    target: str | None = None
+    event: str | None = None
 
     def of_model(self, model: Any, origin: Origin) -> Reader:
         """Return what reads the columns that a model knows."""
@@ -106,6 +109,7 @@ class Reader(NamedTuple):
         from gmil.io.scanning import scan_named
         from gmil.io.slide_folders import Request, is_slide_folder
         from gmil.paper.runs.data import groups_of
+        from gmil.target_checks import outcomes_of
 
         streams = self.stream or bool(self.dask)
         if not is_dataset(data) and Path(data).is_dir() and (self.layout or is_slide_folder(Path(data))):
@@ -118,7 +122,7 @@ class Reader(NamedTuple):
             bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
-            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data))
+            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target)
         if not path.exists():
             names = ", ".join(gmil.datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
@@ -141,7 +145,9 @@ class Reader(NamedTuple):
             if error.parameter == "info" and repr(self.instance_labels) in str(error):
                 error.fix = error.fix.replace("info", "instances")
             raise
-        return LabelledBags(path.name, bags, y, groups_of(bags, reader.group), self._labels_of_instances(bags))
+        y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
+        groups = groups_of(bags, reader.group)
+        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target)
 
     def _read_slides(self, folder: Path, *, in_memory: bool, needs_labels: bool) -> LabelledBags:
         """Read a folder of slides, in blocks; where no labels are needed, nor bags named, every slide is a bag."""
@@ -155,9 +161,8 @@ class Reader(NamedTuple):
                 folder, Request(labels, reader.bag, reader.label, reader.group, *sizes), in_memory=in_memory
             )
         say(f"{folder} is read as {found.layout}: {len(found.bags)} bags, {found.bags.n_instances} patches.")
-        return LabelledBags(
-            folder.name, found.bags, found.y, found.groups, self._labels_of_instances(found.bags), found.folds
-        )
+        instance_y = self._labels_of_instances(found.bags)
+        return LabelledBags(folder.name, found.bags, found.y, found.groups, instance_y, self.target, found.folds)
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
@@ -182,7 +187,7 @@ class Reader(NamedTuple):
     def _named(self) -> Named:
         from gmil.bags.roles import Named
 
-        info = tuple(column for column in (self.group, self.instance_labels) if column is not None)
+        info = tuple(column for column in (self.group, self.instance_labels, self.event) if column is not None)
         return Named(self.bag, self.label, self.feature_columns, info, self.exclude, self.known, self.decimal)
 
     def _with_remembered(self, path: Path, streams: bool) -> Reader:
@@ -296,11 +301,16 @@ class Method(NamedTuple):
             raise BagValidationError(msg)
         return "gmil" if self.paper else method or DEFAULT_METHOD
 
+    def name_for(self, data: LabelledBags, defaults: dict[str, str]) -> str:
+        """Return the method that is meant for data: where none was named, that of the kind of its target."""
+        return self.name if self.method or self.paper else defaults[data.target or "classes"]
+
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
-        """Return the classifier for data; behind a step for missing values, where one is asked for."""
+        """Return the estimator for data; behind a step for missing values, where one is asked for."""
+        from gmil.cli.targets import DEFAULTS
         from gmil.pipeline import imputing
 
-        name = self.name
+        name = self.name_for(data, DEFAULTS)
         start = gmil.GMIL.from_paper(data.name).get_params() if self.paper else {}
         found = make_estimator(name, self.settings, self.positive, data.y, start)
         return imputing(found if seed is None else seeded(found, self.settings, seed), self.missing)

@@ -13,6 +13,7 @@ import gmil
 from gmil.cli.console import StreamProgress, announced, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
+from gmil.cli.targets import DEFAULTS, is_of_values, value_table, with_target
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.safety.atomic import refuse_target, replacing
 
@@ -39,15 +40,16 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
 
     with cluster(reader.dask) as client:
         refuse_target(output, data)
-        labelled = reader.labelled(data)
+        labelled = with_target(method, reader.labelled(data))
+        name = method.name_for(labelled, DEFAULTS)
         estimator = method.estimator(labelled, seed)
-        _refuse_own(estimator, method.name)
+        _refuse_own(estimator, name)
         labelled = for_method(estimator, labelled, client)
         size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
-        with announced(f"Fitting {method.name} on {size}"), reading(labelled) as bags, said_warnings():
+        with announced(f"Fitting {name} on {size}"), reading(labelled) as bags, said_warnings():
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         model_files.save(estimator, output, reader.origin_of(labelled.bags))
-        say(f"{output}: {method.name} fitted on {size}.")
+        say(f"{output}: {name} fitted on {size}.")
 
 
 def _refuse_own(estimator: BaseEstimator, method: str) -> None:
@@ -74,7 +76,8 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag.
 
     The columns are bag, prediction, decision and probability_LABEL. Of two classes they are about the positive one;
-    of several there are a decision_LABEL and a probability_LABEL for each.
+    of several there are a decision_LABEL and a probability_LABEL for each. Of values they are bag, prediction and the
+    limits of an interval that holds nine of ten, low_90 and high_90; of times bag, risk and median_time.
     """
     from gmil.io import model_files
 
@@ -113,7 +116,10 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     import pyarrow as pa
 
     from gmil.model_selection.fold_by_fold import positive_class
+    from gmil.model_selection.target_crossval import target_of
 
+    if is_of_values(target_of(estimator)):
+        return value_table(estimator, bags, _ids(bags))
     decisions = estimator.decision_function(bags)
     model = getattr(estimator, "estimator_", estimator)
     once = isinstance(bags, gmil.LazyBags)  # bags on disk are read for the decisions, and everything follows from these
@@ -148,7 +154,8 @@ def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     info = bags.instance_info
     if info is not None:
         columns |= {name: info.column(name) for name in info.column_names}
-    scores = _named_columns("score", estimator.score_instances(bags), estimator.classes_)
+    found = estimator.score_instances(bags)
+    scores = _named_columns("score", found, getattr(estimator, "classes_", range(found.shape[-1])))
     # Instances that the model has dropped have no score.
     return pa.table(columns | {name: pa.array(values, from_pandas=True) for name, values in scores.items()})
 

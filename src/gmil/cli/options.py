@@ -145,6 +145,16 @@ _slides = (
 splits_option = click.option(
     "--splits", metavar="FILE", help="Folds of slides: a file or folder of CLAM or STAMP, or a column of the labels."
 )
+_target = (
+    click.option(
+        "--target",
+        type=click.Choice(["classes", "regression", "ordinal", "survival"]),
+        help="What the label is; by default by its values, which is said. Grades must be asked for: ordinal.",
+    ),
+    click.option(
+        "--event", metavar="COLUMN", help="Column that says whether the event was seen; --label is then the time."
+    ),
+)
 _blocks = (
     click.option(
         "--stream",
@@ -153,13 +163,14 @@ _blocks = (
     ),
     click.option("--dask", metavar="ADDRESS", help="Read in blocks on a Dask cluster, such as tcp://host:8786."),
 )
+_labelled = (*_columns, *_slides, *_target, _group)
 data_options = _as_record("reader", Reader, *_columns, *_slides)
 block_options = _as_record("reader", Reader, *_columns, *_slides, *_blocks)
-group_options = _as_record("reader", Reader, *_columns, *_slides, _group)
-instance_options = _as_record("reader", Reader, *_columns, *_slides, _group, instances_option)
-group_block_options = _as_record("reader", Reader, *_columns, *_slides, _group, *_blocks)
-instance_block_options = _as_record("reader", Reader, *_columns, *_slides, _group, instances_option, *_blocks)
-split_options = _as_record("reader", Reader, *_columns, *_slides, splits_option, _group, instances_option, *_blocks)
+group_options = _as_record("reader", Reader, *_labelled)
+instance_options = _as_record("reader", Reader, *_labelled, instances_option)
+group_block_options = _as_record("reader", Reader, *_labelled, *_blocks)
+instance_block_options = _as_record("reader", Reader, *_labelled, instances_option, *_blocks)
+split_options = _as_record("reader", Reader, *_labelled, splits_option, instances_option, *_blocks)
 
 setting_option = click.option(
     "--set",

@@ -10,6 +10,8 @@ import click
 import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
+from gmil.cli.score import about_seen
+from gmil.cli.targets import is_of_values, report_values
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -50,13 +52,18 @@ def report(
 
 def _report_model(model: str, data: str, output: str | None, importance: int | None, reader: Reader) -> None:
     from gmil.io import model_files
+    from gmil.model_selection.target_crossval import target_of
     from gmil.reporting.result import checked_target
 
     target = checked_target(Path(model).with_suffix(".html") if output is None else output)
     refuse_target(target, model, data)
     estimator, origin = model_files.load_with_origin(model)
     found = reader.of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
+    seen = origin.count_seen(found.bags)
     title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags"
+    if is_of_values(target_of(estimator)):
+        click.echo(report_values(estimator, found, title, f"{len(found.bags)} bags{about_seen(seen)}", target))
+        return
     with announced(f"A page of {len(found.bags)} bags"), Stages() as progress:
         asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}
         made = gmil.report(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)

@@ -11,9 +11,10 @@ from gmil.cli.console import print_table
 from gmil.cli.inputs import for_method
 from gmil.cli.options import group_options, json_option
 from gmil.cli.results import number, percent
+from gmil.cli.targets import is_of_values, score_table
 
 if TYPE_CHECKING:
-    from gmil.cli.inputs import Reader
+    from gmil.cli.inputs import LabelledBags, Reader
     from gmil.model_selection.scoring import Measured, Scores
 
 
@@ -30,15 +31,23 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     """
     from gmil.io import model_files
     from gmil.model_selection.scoring import score_model
+    from gmil.model_selection.target_crossval import target_of
 
     estimator, origin = model_files.load_with_origin(model)
     found = for_method(estimator, reader.of_model(estimator, origin).labelled(data))
-    scores, n_seen = score_model(estimator, found.bags, found.y, found.groups), origin.count_seen(found.bags)
+    n_seen = origin.count_seen(found.bags)
     about = {"model": model, "dataset": found.name, "bags": len(found.bags), "training_bags": n_seen}
-    if as_json:
-        click.echo(json.dumps({**about, **_plain(scores)}, indent=2))
+    title = f"{model} on {found.name}: {len(found.bags)} bags{about_seen(n_seen)}"
+    if is_of_values(target_of(estimator)):
+        score_table(estimator, found, about, title, as_json=as_json)
         return
-    _print(scores, f"{model} on {found.name}: {len(found.bags)} bags{about_seen(n_seen)}")
+    scores = score_model(estimator, found.bags, found.y, found.groups)
+    kappa = quadratic_kappa_of(estimator, found) if target_of(estimator) == "ordinal" else None
+    if as_json:
+        grades = {} if kappa is None else {"quadratic_kappa": kappa}
+        click.echo(json.dumps({**about, **_plain(scores), **grades}, indent=2))
+        return
+    _print(scores, title, kappa)
 
 
 def about_seen(n_seen: int) -> str:
@@ -59,7 +68,19 @@ def _plain(scores: Scores) -> dict[str, Any]:
     return {**measures, "majority_accuracy": scores.majority, "positive": scores.positive, **confusion}
 
 
-def _print(scores: Scores, title: str) -> None:
+def quadratic_kappa_of(estimator: Any, found: LabelledBags) -> float:
+    """Return the quadratic kappa of the grades that a model predicts."""
+    import numpy as np
+
+    from gmil.model_selection.folds import last_step
+    from gmil.model_selection.target_metrics import quadratic_kappa
+
+    rank, classes = last_step(estimator)[1].order_, estimator.classes_
+    true, predicted = (rank[np.searchsorted(classes, labels)] for labels in (found.y, estimator.predict(found.bags)))
+    return quadratic_kappa(true, predicted)
+
+
+def _print(scores: Scores, title: str, kappa: float | None = None) -> None:
     about = "" if scores.positive is None else f" ({scores.positive!r} against the other class)"
     rows = [
         ["accuracy, per cent", *_cells(scores.accuracy, percent)],
@@ -68,6 +89,8 @@ def _print(scores: Scores, title: str) -> None:
         ["Brier score (0 is best)", *_cells(scores.brier, lambda value: number(value, ".3f"))],
         ["accuracy of the majority class", percent(scores.majority), ""],
     ]
+    if kappa is not None:
+        rows.insert(0, ["quadratic kappa", number(kappa, ".3f"), ""])
     print_table(["measure", "value", "95 % interval"], rows, title=title)
     click.echo()
     names = [repr(label) for label in scores.classes]

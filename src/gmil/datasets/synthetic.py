@@ -8,7 +8,9 @@ import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
 from gmil.bags import Bags
+from gmil.datasets.synthetic_targets import Wish, valued_bags
 from gmil.errors import BagValidationError
+from gmil.target_checks import TARGETS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,11 +30,14 @@ def make_bags(
     bag_size: int | tuple[int, int] = (5, 15),
     witness_rate: float = 0.2,
     positive_share: float = 0.5,
-    n_classes: int = 2,
+    n_classes: int | None = None,
     n_concepts: int = 1,
     separation: float = 4.0,
     noise: float = 1.0,
     label_noise: float = 0.0,
+    target: str = "classes",
+    target_noise: float = 0.1,
+    censoring: float = 0.3,
     random_state: int | np.random.RandomState | None = None,
     return_X_y: bool = False,
 ) -> Any:
@@ -43,6 +48,9 @@ def make_bags(
     the standard deviation ``noise`` in every feature. A bag of class 0 (negative) holds background only; a
     bag of another class holds background and ``max(1, round(witness_rate * size))`` witnesses of one
     concept of its class, at random places.
+
+    With another ``target`` every bag holds witnesses of one concept, and where they lie around its centre tells the
+    value of the bag: they move by two for a deviation of the value.
 
     Parameters
     ----------
@@ -56,9 +64,9 @@ def make_bags(
         The share of witnesses in a positive bag; there is at least one.
     positive_share : float in [0, 1]
         The share of bags that are positive: exactly ``round(positive_share * n_bags)`` are.
-    n_classes : int
-        2 for negative and positive bags; with more, the positive bags are dealt out evenly to the
-        classes 1, 2, ..., each with concepts of its own.
+    n_classes : int, optional
+        2 by default, for negative and positive bags; with more, the positive bags are dealt out evenly to the
+        classes 1, 2, ..., each with concepts of its own. With ``target="ordinal"`` the number of grades, 5 by default.
     n_concepts : int
         The number of concepts of every positive class.
     separation : float
@@ -68,6 +76,15 @@ def make_bags(
     label_noise : float in [0, 1]
         The share of bags, exactly ``round(label_noise * n_bags)``, whose label in ``y`` is replaced by
         another one; ``clean_y`` has the true labels.
+    target : {"classes", "regression", "ordinal", "survival"}
+        What ``y`` holds: classes; values of mean 0 and deviation 1, told by how far witnesses are from the centre of
+        their concept along a direction at a right angle to it; such values cut into grades 0, 1, ... of equally many
+        bags; or events and times, a structured array, whose hazard is exp(risk), the risk being the largest of all
+        instances along the concept, standardised over bags.
+    target_noise : float
+        The standard deviation of what is added to values that witnesses tell; not for classes and times.
+    censoring : float in [0, 1)
+        The share of times, about, at which follow-up ends before the event.
     random_state : int, RandomState or None
         Makes the result repeatable.
     return_X_y : bool
@@ -78,7 +95,9 @@ def make_bags(
     Bunch or (Bags, array)
         ``bags``; ``y`` (n_bags,); ``instance_y`` (n_instances,), 0 for background and the class of the bag
         for a witness; ``clean_y`` (n_bags,); ``concepts`` (n_instances,), the concept of a witness and -1 for
-        background; ``centers`` (number of concepts, n_features); ``DESCR``; ``name``.
+        background; ``centers`` (number of concepts, n_features); ``DESCR``; ``name``. With another target
+        ``concept`` and ``direction``, (n_features,), of all witnesses; ``clean_y`` has values without noise; of
+        times ``risk`` (n_bags,), ``instance_risk`` (n_instances,) and ``event_time`` (n_bags,), also where censored.
 
     Examples
     --------
@@ -90,15 +109,22 @@ def make_bags(
     (3, 9)
     """
     _check_counts(1, n_bags=n_bags, n_features=n_features, n_concepts=n_concepts)
+    _expect(target in TARGETS, "target", f"be one of {list(TARGETS)}", target)
+    n_classes = (5 if target == "ordinal" else 2) if n_classes is None else n_classes
     _check_counts(2, n_classes=n_classes)
+    _expect(0 <= censoring < 1, "censoring", "be at least 0 and below 1", censoring)
     for name, share in (("positive_share", positive_share), ("label_noise", label_noise)):
         _expect(0 <= share <= 1, name, "lie between 0 and 1", share)
     _expect(0 < witness_rate <= 1, "witness_rate", "be above 0 and at most 1", witness_rate)
-    for name, amount in (("separation", separation), ("noise", noise)):
+    for name, amount in (("separation", separation), ("noise", noise), ("target_noise", target_noise)):
         _expect(0 <= amount < np.inf, name, "be a finite number >= 0", amount)
     smallest, largest = _size_range(bag_size)
     rng = check_random_state(random_state)
     sizes = rng.randint(smallest, largest + 1, size=n_bags)
+    if target != "classes":
+        wish = Wish(target, n_classes, separation, noise, target_noise, censoring)
+        made = valued_bags(sizes, witness_rate, n_features, wish, rng)
+        return (made.bags, made.y) if return_X_y else made
     labels = _bag_classes(n_bags, positive_share, n_classes, rng)
     concepts = _witness_concepts(sizes, labels, witness_rate, n_concepts, rng)
     centers = separation * _directions((n_classes - 1) * n_concepts, n_features, rng)

@@ -29,6 +29,7 @@ from gmil.model_selection.folds import (
 )
 from gmil.model_selection.instance_labels import check_instance_labels, refuse_without_scores
 from gmil.model_selection.result import CVResult
+from gmil.model_selection.target_crossval import Validating, target_of, validate_values
 from gmil.scale import LazyBags
 from gmil.validation import (
     check_bags,
@@ -61,21 +62,23 @@ def cross_validate(
     n_jobs: int | None = None,
     n_processes: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> CVResult:
+) -> Any:
     """Cross-validate an estimator on bags.
 
     Parameters
     ----------
     estimator : estimator
-        Any classifier of bags, or a pipeline that ends in one. It is cloned, never fitted itself.
+        Any classifier of bags, or a pipeline that ends in one; or what predicts values, grades or times. It is cloned,
+        never fitted itself.
     bags : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
     y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
         With an indicator matrix, folds are balanced by combinations of labels, and GMIL sets every label against the
-        others on one clustering.
+        others on one clustering. For regressors, values, (n_bags,) or (n_bags, n_targets); for survival, events and
+        times, as `gmil.WeightedGMILSurvival` takes them.
     cv : int, splitter or iterable, default=10
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
-        seeded by ``random_state + repeat``. A splitter must test every bag exactly once; the splits of an iterable
-        serve every repeat.
+        seeded by ``random_state + repeat``. Folds of values are shuffled, those of times stratified by events. A
+        splitter must test every bag exactly once; the splits of an iterable serve every repeat.
     repeats : int, default=1
         How often to repeat, with other folds and other seeds. Repeat r is what ``random_state + r`` gives alone.
     groups : array of shape (n_bags,), optional
@@ -104,7 +107,7 @@ def cross_validate(
 
     Returns
     -------
-    CVResult
+    CVResult, or TargetResult for values and times
 
     Examples
     --------
@@ -125,6 +128,13 @@ def cross_validate(
     """
     random_state = _check_numbers(repeats, random_state)
     cv = reusable_splits(cv)
+    target = target_of(estimator)
+    if target in ("regression", "survival"):
+        if instance_y is not None:
+            msg = "Labels of instances are for classes; values and times have none. Leave out instance_y."
+            raise BagValidationError(msg)
+        asked = Validating(cv, repeats, groups, param_grid, random_state, n_jobs, n_processes, progress)
+        return validate_values(estimator, bags, y, target, asked)
     if isinstance(bags, LazyBags):
         bags = check_lazy_bags(bags)
     else:
@@ -152,7 +162,8 @@ def cross_validate(
         found = fold_by_fold(estimator, work, folds, random_state, n_processes)
     else:
         found = _all_at_once(together, estimator, work, folds)
-    return replace(found, groups=groups, random_state=random_state)
+    grades = getattr(last_step(estimator)[1], "grades", None)
+    return replace(found, groups=groups, random_state=random_state, grades=None if grades is None else list(grades))
 
 
 def _every_fold(folds: Integers, random_state: int) -> list[Fold]:

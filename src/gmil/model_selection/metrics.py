@@ -63,6 +63,17 @@ def average_precision(positive: Booleans, decisions: Floats) -> float:
     return float(average_precision_score(positive, decisions))
 
 
+def quadratic_kappa(grades: NDArray[Any], predictions: NDArray[Any]) -> float:
+    """Return Cohen's kappa with quadratic weights of ranks of grades; NaN where all are one grade.
+
+    >>> quadratic_kappa(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 1]))
+    0.8
+    """
+    mean, expected = grades.mean() - predictions.mean(), grades.var() + predictions.var()
+    by_chance = expected + mean**2
+    return float(1 - np.mean((grades - predictions) ** 2) / by_chance) if by_chance > 0 else float("nan")
+
+
 def mean_interval(
     values: Floats,
     groups: NDArray[Any] | None = None,

@@ -50,6 +50,8 @@ class CVResult:
     instances : InstanceResult or None
         Scores of instances by the model of the fold that tested their bag, and measures of them, where labels of
         instances were given: ``instances.auc()``, ``average_precision()``, ``auc_within()``, ``intervals()``.
+    grades : list or None
+        The classes from the lowest to the highest, where the estimator was told.
     """
 
     y: NDArray[Any]
@@ -63,6 +65,7 @@ class CVResult:
     groups: NDArray[Any] | None = None
     random_state: int | None = None
     instances: InstanceResult | None = None
+    grades: Any = None
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, and arrays can change
 
@@ -233,6 +236,22 @@ class CVResult:
         columns = self.y.T if self.y.ndim == 2 else [self.y]
         tested = [row == f for row in self.folds for f in range(self.n_folds)]
         return sum(any(len(np.unique(column[test])) < 2 for column in columns) for test in tested)
+
+    def kappa(self) -> Any:
+        """Return Cohen's kappa with quadratic weights over all bags, the mean over repeats: for ordered grades.
+
+        Grades are in the order of ``np.unique(y)``, or in that of the ``grades`` that the estimator was given.
+        """
+        true, predicted = self.ranks()
+        found = [[metrics.quadratic_kappa(true, one) for one in setting] for setting in predicted]
+        return _plain(np.mean(found, axis=1))
+
+    def ranks(self) -> tuple[Integers, Integers]:
+        """Return the ranks of the classes of all bags, and those of the predictions, from 0 for the lowest grade."""
+        labels = np.unique(self.y)
+        order = labels if self.grades is None else np.array([g for g in self.grades if g in set(labels.tolist())])
+        rank = np.argsort(order)
+        return rank[np.searchsorted(labels, self.y)], rank[np.searchsorted(labels, self.predictions)]
 
     def majority_accuracy(self) -> float:
         """Return the accuracy of always naming the most frequent class."""

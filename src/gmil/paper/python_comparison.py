@@ -11,12 +11,14 @@ from sklearn.base import BaseEstimator
 
 from gmil.checks.controls import CONTROLS
 from gmil.errors import BagValidationError
+from gmil.model_selection.target_crossval import target_of
 from gmil.paper import comparison
 from gmil.paper.runs.data import Dataset
 from gmil.paper.runs.execution import measured
 from gmil.paper.runs.jobs import Case, whole_job
 from gmil.paper.runs.results import Results
 from gmil.paper.runs.specification import MethodEntry
+from gmil.paper.target_comparison import compare_values
 from gmil.safety.processes import bound
 from gmil.validation import check_bags
 
@@ -98,13 +100,14 @@ def compare(
     instance_y: Any = None,
     random_state: int = 0,
     n_processes: int | None = None,
-) -> MethodComparison:
+) -> Any:
     """Compare estimators on bags, as ``gmil compare`` does: same folds, controls, intervals, Holm's correction.
 
     Parameters
     ----------
     estimators : dict of estimator
-        Classifiers of bags, by the names that they have in the result. They are cloned, never fitted themselves.
+        Classifiers of bags, by the names that they have in the result. They are cloned, never fitted themselves. Where
+        the first predicts values, grades or times, all are compared by R², quadratic kappa or concordance.
     bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
     y : array of shape (n_bags,)
     cv : int, default=10
@@ -122,7 +125,7 @@ def compare(
 
     Returns
     -------
-    MethodComparison
+    MethodComparison, or TargetComparison for values, grades and times
 
     Examples
     --------
@@ -135,6 +138,11 @@ def compare(
     True
     """
     _check_estimators(estimators)
+    target = target_of(next(iter(estimators.values())))
+    if target != "classes":
+        return compare_values(
+            estimators, bags, y, target, cv=cv, repeats=repeats, groups=groups, random_state=random_state
+        )
     data = Dataset(_DATA, check_bags(bags), np.asarray(y), None if groups is None else np.asarray(groups), instance_y)
     spec = comparison.comparison_spec(_DATA, data.y, (), repeats=repeats, folds=cv, seed=random_state, groups=groups)
     notes = comparison.notes_on_folds(spec, cv, groups)

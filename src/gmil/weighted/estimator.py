@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,31 +12,22 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
-from gmil.compat import Interval, checks_parameters
+from gmil.compat import checks_parameters
 from gmil.conformal.predicting import TRAINING_LABELS, PredictsSets
-from gmil.engine import is_torch, one_blas_thread, resolve
+from gmil.engine import is_torch, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Items, Kind, Number, OrMissing
-from gmil.parameters import AT_LEAST_ONE, parameter, parameters
-from gmil.sampling import make_generator
+from gmil.parameters import parameter, parameters
 from gmil.scale import LazyBags
 from gmil.transform.profile import PROFILE, plain_profile
-from gmil.validation import check_bags, check_groups, check_label_count, check_lazy_bags, indicator_of
-from gmil.weighted.centers import CENTERS, choose_centers
-from gmil.weighted.familiar import distances_to_centers, familiarity
-from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Fitting, Learning, fit_views, sample_of_bags
-from gmil.weighted.instances import check_kind, instance_scores
+from gmil.validation import check_groups, check_label_count, indicator_of
+from gmil.weighted.familiar import familiarity
+from gmil.weighted.fitting import FITTED_VIEWS, VIEW_WEIGHT, FittedViews, Learning
+from gmil.weighted.instances import check_kind
 from gmil.weighted.model import KERNELS
-from gmil.weighted.streaming import (
-    MOST_BAGS,
-    Plan,
-    as_lazy,
-    decide_folds,
-    decide_lazily,
-    fit_lazily,
-    most_instances,
-)
-from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES
+from gmil.weighted.stacked import StackedViews
+from gmil.weighted.streaming import decide_folds, most_instances
+from gmil.weighted.witness_fitting import WitnessModels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,11 +35,13 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats
     from gmil.fold_work import FoldWork, Worker
+    from gmil.weighted.fitting import Fitting
+    from gmil.weighted.witness_fitting import InstanceModels
 
 
 @register(method="weighted-gmil")
 @parameters
-class WeightedGMIL(PredictsSets, BagClassifier):
+class WeightedGMIL(PredictsSets, StackedViews, BagClassifier):
     """Stacked kernel ridge regression on several embeddings of a bag: the method to start with.
 
     A bag is described under several scalings by its range (minimum and maximum of every feature), its moments
@@ -137,20 +129,9 @@ class WeightedGMIL(PredictsSets, BagClassifier):
     True
     """
 
-    n_centers: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, ("auto",)], kw_only=False)
     vote: str = parameter(default="kernel", rules=[("kernel", "linear")])
-    scales: Any = parameter(default="auto", rules=[("auto",), list, tuple])
-    views: Any = parameter(default=KINDS, rules=[list, tuple])
-    centers: str = parameter(default="random", rules=[CENTERS])
-    witness_model: bool = parameter(default=True, rules=["boolean"])
-    sample_size: int | str = parameter(default="auto", rules=[AT_LEAST_ONE, ("auto",)])
-    max_bags: int = parameter(default=1500, rules=[Interval(Integral, 10, None, closed="left")])
-    n_points: int = parameter(default=500, rules=[AT_LEAST_ONE])
     class_weight: Any = parameter(default=None, rules=[dict, ("balanced",), None])
     pos_label: Any = None
-    n_jobs: int | None = None
-    backend: str = "auto"
-    random_state: Any = None
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         **FITTED_VIEWS,
@@ -163,9 +144,6 @@ class WeightedGMIL(PredictsSets, BagClassifier):
         "multilabel_": Flag(),
         "sparse_": Flag(),
     }
-
-    _reads_blocks = True
-    _folds_in_threads = True  # most of a fit is many small decompositions
 
     # ---------------------------------------------------------------- fit
 
@@ -190,33 +168,12 @@ class WeightedGMIL(PredictsSets, BagClassifier):
         groups : array of shape (n_bags,), optional
             Bags of one group (a patient, a site) are left out together wherever something is chosen.
         """
-        if isinstance(X, LazyBags):
-            lazy, self.profile_ = check_lazy_bags(X, estimator=self, reset=True), None
-            return self._fit_lazily(lazy, y, groups, most_instances(self.sample_size, lazy, in_memory=False))
-        bags = check_bags(X, estimator=self, reset=True)
-        self.profile_ = plain_profile(bags)
-        sparse = bool(sp.issparse(bags.instances))
-        most = most_instances(self.sample_size, bags, in_memory=True)
-        if not sparse and (bags.n_instances > most or len(bags) > MOST_BAGS or is_torch(self.backend)):
-            return self._fit_lazily(as_lazy(bags, resolve(self.backend, self.n_jobs)), y, groups, most)
-        learning, generator = self._learning(bags, y, groups), make_generator(self.random_state)
-        scales = self._check_scales(sparse=sparse)
-        own: dict[str, Any] = {"backend": learning.backend, "generator": generator}
-        with one_blas_thread():  # products are small: threads of BLAS would spin between them
-            spaces = choose_centers(bags, scales, self.n_centers, self.centers, learning.positive, **own)
-            found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
-            if self._models_witnesses():
-                found = found.with_witnesses(bags, learning, generator)
-        return self._keep(found, sparse=sparse)
+        return self._fit_stacked(X, y, groups)
 
-    def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:
-        learning, generator = self._learning(bags, y, groups), make_generator(self.random_state)
-        rows = sample_of_bags(learning.positive, MOST_BAGS, generator)
-        some = bags if rows is None else bags[rows]
-        found = fit_lazily(Plan(self, np.ones(len(some), dtype=bool), learning.some(rows), generator, most), some)
-        return self._keep(found if rows is None else found.among(rows, len(bags)), sparse=False)
+    def _observe(self, bags: Bags | LazyBags) -> None:
+        self.profile_ = None if isinstance(bags, LazyBags) else plain_profile(bags)
 
-    def _keep(self, found: Fitting, *, sparse: bool) -> Self:
+    def _keep(self, found: Fitting, learning: Learning, *, sparse: bool) -> Self:  # noqa: ARG002
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
         self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
         self.familiar_distances_ = found.familiar_distances
@@ -255,31 +212,11 @@ class WeightedGMIL(PredictsSets, BagClassifier):
             return labels[:, None] == np.arange(len(self.classes_)), weights
         return self._is_positive(labels)[:, None], weights
 
-    def _check_scales(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
-        """Return the scalings to use; scalings and views that do not exist are refused."""
-        known_scales = SPARSE_SCALES if sparse else (*SCALES, None)
-        scales = (SPARSE_SCALES if sparse else automatic) if isinstance(self.scales, str) else tuple(self.scales)
-        for name, given, known in (("scales", scales, known_scales), ("views", tuple(self.views), KINDS)):
-            wrong = [item for item in given if item not in known]
-            if wrong or not given:
-                kind = " for sparse bags" if sparse and name == "scales" else ""
-                msg = f"{name}{kind} must be some of {list(known)}, got {list(given)}."
-                raise BagValidationError(msg)
-        return scales
-
     # ---------------------------------------------------------------- predict
 
     def _decide(self, X: Any) -> Floats:
         """Return log-odds of being positive, or of being of every class."""
-        backend = resolve(self.backend, self.n_jobs)
-        if isinstance(X, LazyBags):
-            decisions = decide_lazily(self._fitted(), self._check_lazy_new(X), backend)
-        else:
-            bags = self._check_new(X)
-            if is_torch(backend.name) and not sp.issparse(bags.instances):
-                decisions = decide_lazily(self._fitted(), as_lazy(bags, backend), backend)
-            else:
-                decisions = self._fitted().decide(bags, backend)
+        decisions = self._stacked(X)
         return decisions[:, 0] if self._is_binary() else decisions
 
     def _labels_of(self, decisions: Floats) -> NDArray[Any]:
@@ -325,25 +262,12 @@ class WeightedGMIL(PredictsSets, BagClassifier):
         if kind == "auto":
             kind = "effect" if fitted.witnesses is None else "witness"
         check_kind(kind, fitted, {view["kernel"] for view in self.view_weights_})
-        score = partial(instance_scores, fitted, kind=kind, backend=resolve(self.backend, self.n_jobs))
-        if isinstance(X, LazyBags):
-            scores = self._check_lazy_new(X).by_blocks(score, per_instance=True)
-        else:
-            scores = score(self._check_new(X))
+        scores = self._scores_of_instances(X, kind)
         return scores[:, 0] if self._is_binary() else scores
 
     def _evidence(self, scores: Floats) -> Floats:
         # Log-odds of a witness: -log(1 - p), which adds up to -log(1 - P(bag)) under noisy-or.
         return super()._evidence(scores) if self.witnesses_ is None else np.logaddexp(0, scores)
-
-    def unfamiliar(self, X: Any) -> Booleans:
-        """Tell which bags are farther from all centres than 99 % of the training bags were.
-
-        Parameters
-        ----------
-        X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
-        """
-        return np.asarray(self._nearest(X) > self.familiar_distance_)
 
     def familiarity(self, X: Any) -> Floats:
         """Return how familiar every bag is, (n_bags,): the p-value that it comes from where training bags came from.
@@ -356,23 +280,6 @@ class WeightedGMIL(PredictsSets, BagClassifier):
         X : Bags, LazyBags, list of 2-D arrays, 3-D array, or 2-D array
         """
         return familiarity(self._nearest(X), self.familiar_distances_)
-
-    def _nearest(self, X: Any) -> Floats:
-        """Return how far the nearest instance of every bag is from the nearest centre."""
-        check_is_fitted(self)
-        backend = resolve(self.backend, self.n_jobs)
-        of_bags = partial(distances_to_centers, self._fitted().spaces[0], backend=backend)
-        lazy = isinstance(X, LazyBags)
-        nearest = self._check_lazy_new(X).by_blocks(of_bags) if lazy else of_bags(self._check_new(X))
-        return np.asarray(nearest.min(axis=1))
-
-    def _check_new(self, X: Any) -> Bags:
-        """Return new bags, sparse or dense as the training bags were: the views depend on it."""
-        bags = super()._check_new(X)
-        if bool(sp.issparse(bags.instances)) == self.sparse_:
-            return bags
-        converted = sp.csr_array(bags.instances) if self.sparse_ else bags.instances.toarray()
-        return bags.with_instances(converted, bags.feature_names)
 
     def _complete(self) -> None:
         is_older = hasattr(self, "left_out_decisions_") and not hasattr(self, "pos_label_")
@@ -388,8 +295,9 @@ class WeightedGMIL(PredictsSets, BagClassifier):
     def _fitted(self) -> FittedViews:
         return FittedViews.from_plain(self.spaces_, self.views_, self.intercepts_, self.witnesses_)
 
-    def _models_witnesses(self) -> bool:
-        return self.witness_model and self.vote == "kernel"  # shares of linear votes add up to the decision
+    def _instance_models(self) -> InstanceModels | None:
+        models_witnesses = self.witness_model and self.vote == "kernel"  # shares of linear votes add up to the decision
+        return WitnessModels() if models_witnesses else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

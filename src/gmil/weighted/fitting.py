@@ -26,7 +26,7 @@ from gmil.weighted.views import (
     kinds_of,
 )
 from gmil.weighted.witness import WITNESSES, WitnessModel
-from gmil.weighted.witness_fitting import draft_witnesses, pool_in_memory, weigh_witnesses
+from gmil.weighted.witness_fitting import pool_in_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.weighted.views import InSpaces
+    from gmil.weighted.witness_fitting import InstanceModels
 
 
 _COLUMN_SPACE = Record(
@@ -124,13 +125,14 @@ class FittedViews(NamedTuple):
         views: list[dict[str, Any]],
         intercepts: Floats,
         witnesses: dict[str, Any] | None = None,
+        model: Any = WitnessModel,
     ) -> FittedViews:
-        """Rebuild from what `Fitting.as_plain` and `WitnessModel.as_plain` returned."""
+        """Rebuild from what `Fitting.as_plain` and ``as_plain`` of the model of instances returned."""
         return cls(
             [_space_of(entry) for entry in spaces],
             [View(**entry) for entry in views],
             intercepts,
-            None if witnesses is None else WitnessModel.from_plain(witnesses),
+            None if witnesses is None else model.from_plain(witnesses),
         )
 
 
@@ -145,17 +147,19 @@ class Fitting(NamedTuple):
     familiar_distances: Floats  # of training bags, sorted
     witnesses: WitnessModel | None = None
 
-    def with_witnesses(self, bags: Bags, learning: Learning, generator: np.random.Generator) -> Fitting:
-        """Add the witness model, learnt from the training bags that the views were chosen on."""
+    def with_witnesses(
+        self, bags: Bags, learning: Learning, models: InstanceModels, generator: np.random.Generator
+    ) -> Fitting:
+        """Add models of instances, learnt from the training bags that the views were chosen on."""
         rows = np.flatnonzero(np.isfinite(self.left_out).all(axis=1))
         some, own = (bags, learning) if len(rows) == len(bags) else (bags[rows], learning.some(rows))
-        drafts = draft_witnesses(some, self.spaces, own, generator)
+        drafts = models.draft(some, self.spaces, own, generator)
         if drafts is None:
             return self
         pooled = pool_in_memory(drafts, self.spaces, some, learning.backend)
         known = drafts.fold_of < drafts.n_folds
         left_out = self.left_out.copy()
-        witnesses, left_out[rows] = weigh_witnesses(drafts, pooled, own, left_out[rows], known)
+        witnesses, left_out[rows] = models.weigh(drafts, pooled, own, left_out[rows], known)
         return self._replace(witnesses=witnesses, left_out=left_out)
 
     def among(self, rows: Integers, n_bags: int) -> Fitting:
@@ -180,22 +184,32 @@ def _space_of(entry: dict[str, Any]) -> CentersInSpace:
     return CentersInSpace(entry["name"], Space(**parts), entry["centers"])
 
 
+_OF_BAGS = ("positive", "weights", "groups", "values", "outcomes")
+
+
 class Learning(NamedTuple):
     """What views are fitted to, and how: everything but the vectors of the bags."""
 
-    positive: Booleans  # (n_bags, n_problems)
+    positive: Booleans  # (n_bags, n_problems); of values, which are large: samples and folds are balanced by them
     weights: Floats  # (n_bags,)
     groups: Integers | None  # (n_bags,)
     kernels: tuple[str, ...]
     n_points: int
     backend: Backend
+    values: Floats | None = None  # (n_bags, n_problems): what is to be predicted, where that is no class
+    outcomes: Floats | None = None  # (n_bags, 2): whether and when something happened, where values stand for that
+
+    @property
+    def goals(self) -> Floats:
+        """What views regress on, (n_bags, n_problems): values, or 1 and -1."""
+        return np.where(self.positive, 1.0, -1.0) if self.values is None else self.values
 
     def some(self, rows: Integers | None) -> Learning:
         """Return the same for some of the bags; None means all."""
         if rows is None:
             return self
-        groups = None if self.groups is None else self.groups[rows]
-        return self._replace(positive=self.positive[rows], weights=self.weights[rows], groups=groups)
+        parts: dict[str, Any] = {name: getattr(self, name) for name in _OF_BAGS}
+        return self._replace(**{name: part[rows] for name, part in parts.items() if part is not None})
 
     def fits_on_device(self) -> bool:
         """Tell whether views are fitted where PyTorch runs: not where groups are left out, or votes are linear."""
@@ -265,14 +279,14 @@ class Weighed(NamedTuple):
 
 def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
-    targets = np.where(learning.positive, 1.0, -1.0)
+    targets = learning.goals
     if learning.fits_on_device():
         views = list(views)
         if not any(sp.issparse(features) for _, _, features, _ in views):
             from gmil.weighted.on_device.ridge import fit_candidates
 
             candidates = fit_candidates(views, targets, learning.weights, learning.backend)
-            return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
+            return Weighed(candidates, *_weigh(candidates, learning))
 
     def fit(view: tuple[int, str, Floats, str]) -> Candidate:
         space, kind, features, kernel = view
@@ -283,7 +297,7 @@ def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learnin
     one_thread = resolve(learning.backend.name, 1)
     with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
         candidates = list(map(fit, views) if learning.backend.n_threads == 1 else pool.map(fit, views))
-        return Weighed(candidates, *_weigh(candidates, targets, learning.weights))
+        return Weighed(candidates, *_weigh(candidates, learning))
 
 
 def finish_views(
@@ -302,11 +316,15 @@ def finish_views(
     if rows is None:
         fitted = [(weighed.candidates[i].view, weighed.candidates[i].intercepts) for i in chosen]
     else:
-        targets = np.where(learning.positive, 1.0, -1.0)
         points = rows[np.sort(generator.choice(len(rows), min(learning.n_points, len(rows)), replace=False))]
         ratio = float(weights.sum() / weights[rows].sum())
         refit = partial(
-            refit_on_points, targets=targets, weights=weights, rows=points, backend=learning.backend, ratio=ratio
+            refit_on_points,
+            targets=learning.goals,
+            weights=weights,
+            rows=points,
+            backend=learning.backend,
+            ratio=ratio,
         )
         fitted = [refit(weighed.candidates[i], as_array(features_of(weighed.candidates[i].view))) for i in chosen]
     factors = [weighed.shares[i] * weighed.slopes for i in chosen]
@@ -346,15 +364,21 @@ def _views_of(
                 yield i, kind, features, kernel
 
 
-def _weigh(candidates: list[Candidate], targets: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the weight of every view, (n_views, n_problems), and slopes and shifts that make log-odds of the sum."""
+def _weigh(candidates: list[Candidate], learning: Learning) -> tuple[Floats, Floats, Floats]:
+    """Return the weight of every view, (n_views, n_problems), and slopes and shifts that make log-odds of the sum.
+
+    A sum that predicts values is taken as it is.
+    """
+    targets, weights = learning.goals, learning.weights
     n_problems = targets.shape[1]
     shares = np.empty((len(candidates), n_problems))
-    slopes, shifts = np.empty(n_problems), np.empty(n_problems)
+    slopes, shifts = np.ones(n_problems), np.zeros(n_problems)
     for problem in range(n_problems):
         left_out = np.empty((len(targets), 0))  # a sample may have led to no view
         if candidates:
             left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
             shares[:, problem] = ridge_weights(left_out, targets[:, problem], weights)
-        slopes[problem], shifts[problem] = calibrate(left_out @ shares[:, problem], targets[:, problem] > 0, weights)
+        if learning.values is None:
+            decisions = left_out @ shares[:, problem]
+            slopes[problem], shifts[problem] = calibrate(decisions, targets[:, problem] > 0, weights)
     return shares, slopes, shifts

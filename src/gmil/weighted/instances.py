@@ -14,7 +14,7 @@ from gmil.weighted.views import by_blocks
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Floats
     from gmil.weighted.fitting import FittedViews
     from gmil.weighted.views import InSpaces
     from gmil.weighted.witness import WitnessModel
@@ -46,27 +46,7 @@ def _witness_scores(fitted: FittedViews, taken: InSpaces) -> Floats:
 def _effects(fitted: FittedViews, taken: InSpaces) -> Floats:
     by_views = effects_by_views(fitted, taken)
     model = fitted.witnesses
-    return by_views if model is None else model.base * by_views + _effects_by_scorers(model, taken)
-
-
-def _effects_by_scorers(model: WitnessModel, taken: InSpaces) -> Floats:
-    """Return what the largest log-odds of a bag add to its decision, less that without each instance."""
-    bags, scores = taken.bags, model.scores(taken)
-    # Of a bag of one instance nothing is left, which adds nothing to a decision.
-    without = model.nothing(bags.n_instances)
-    largest = np.empty_like(without)
-    rest = np.repeat(bags.sizes > 1, bags.sizes)
-    for own, all_of_them, others in zip(scores, largest, without, strict=True):
-        found = taken.backend.bag_two_min(-own, bags.offsets)
-        all_of_them[:] = -np.repeat(found.smallest, bags.sizes, axis=0)
-        is_largest = _is_the_one(found.where, bags.sizes)
-        second = -np.repeat(found.second, bags.sizes, axis=0)
-        others[rest] = np.where(is_largest, second, all_of_them)[rest]
-    return model.added(largest) - model.added(without)
-
-
-def _is_the_one(where: Integers, sizes: Integers) -> Floats:
-    return np.asarray(np.arange(sizes.sum())[:, None] == np.repeat(where, sizes, axis=0))
+    return by_views if model is None else model.base * by_views + model.effects(taken)
 
 
 def _shares(fitted: FittedViews, taken: InSpaces) -> Floats:

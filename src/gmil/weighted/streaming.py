@@ -34,7 +34,6 @@ from gmil.weighted.fitting import (
 )
 from gmil.weighted.samples import draw_samples
 from gmil.weighted.views import SCALES
-from gmil.weighted.witness_fitting import draft_witnesses, pooled_of, weigh_witnesses
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -149,13 +148,7 @@ def _decisions(fitted: FittedViews, vectors: Mapping[tuple[int, str], Floats], n
         return decisions
     if not model.decides:
         return model.stacked(decisions, model.nothing(n_bags))
-    largest = [_last_fold(vectors[number, "largest"]) for number in range(len(model.scorers))]
-    return model.stacked(decisions, np.stack(largest))
-
-
-def _last_fold(table: Floats) -> Floats:
-    """Return what the fit to all bags found; tables of drafts have a column for every inner fold before it."""
-    return table if table.ndim == 2 else table[:, -1]
+    return model.stacked(decisions, model.pooled_of(vectors))
 
 
 # -------------------------------------------------------------------------------- choosing on a sample
@@ -205,10 +198,12 @@ def _choose_on(plan: Plan, drawn: Sample, sample: Bags, backend: Backend) -> Cho
         # Weights are found again on whole bags: which views have any is known from fewer.
         few = sample_of_bags(learning.positive, _BAGS_TO_CHOOSE_ON, plan.generator)
         found = fit_views(sample if few is None else sample[few], spaces, views, learning.some(few), **own)
-        drafts = draft_witnesses(sample, spaces, learning, plan.generator) if model._models_witnesses() else None
+        models = model._instance_models()
+        drafts = None if models is None else models.draft(sample, spaces, learning, plan.generator)
         return Choice(spaces, found, _worth_fitting(found), _of_all(drafts, chosen, plan), is_final)
     found = fit_views(sample, spaces, views, learning, **own)
-    found = found.with_witnesses(sample, learning, plan.generator) if model._models_witnesses() else found
+    models = model._instance_models()
+    found = found if models is None else found.with_witnesses(sample, learning, models, plan.generator)
     return Choice(spaces, found, found.views, None, is_final)
 
 
@@ -267,11 +262,12 @@ def _with_witnesses(
     """Weigh scorers by whole bags that they did not learn from."""
     own = sizes[plan.training]
     pooled = [
-        pooled_of(vectors[number, "largest"], vectors[number, "total"], own, drafts.fold_of)
-        for number in range(len(drafts.scorers))
+        scorer.pooled(vectors[number, "largest"], vectors[number, "total"], own, drafts.fold_of)
+        for number, scorer in enumerate(drafts.scorers)
     ]
     known = np.asarray(np.isfinite(fitting.left_out).all(axis=1))
-    witnesses, left_out = weigh_witnesses(drafts, pooled, plan.learning, fitting.left_out, known)
+    models = plan.model._instance_models()
+    witnesses, left_out = models.weigh(drafts, pooled, plan.learning, fitting.left_out, known)
     return fitting._replace(witnesses=witnesses, left_out=left_out)
 
 

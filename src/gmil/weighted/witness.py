@@ -17,6 +17,8 @@ from gmil.weighted.noisy_or import bag_log_probabilities
 from gmil.weighted.views import rows_at_once
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.weighted.views import CentersInSpace, InSpaces
@@ -124,6 +126,11 @@ def landmark_step(space: CentersInSpace) -> int:
     return -(-len(space.centers) // _MOST_LANDMARKS)
 
 
+def last_fold(table: Floats, n_axes: int) -> Floats:
+    """Return what the fit to all bags found; tables of drafts have an axis more, with the inner folds before it."""
+    return table if table.ndim == n_axes else table[..., -1, :]
+
+
 class WitnessModel(NamedTuple):
     """Scorers of instances, stacked with the views of the bag."""
 
@@ -156,6 +163,25 @@ class WitnessModel(NamedTuple):
         if not self.decides:
             return self.nothing(len(taken.bags))
         return np.stack([taken.backend.bag_max(own, taken.bags.offsets) for own in self.scores(taken)])
+
+    def pooled_of(self, tables: Mapping[tuple[int, str], Floats]) -> Floats:
+        """Return what `largest` does, from the tables of a pass over bags in blocks."""
+        return np.stack([last_fold(tables[number, "largest"], 2) for number in range(len(self.scorers))])
+
+    def effects(self, taken: InSpaces) -> Floats:
+        """Return what the largest log-odds of a bag add to its decision, less that without each instance."""
+        bags, scores = taken.bags, self.scores(taken)
+        # Of a bag of one instance nothing is left, which adds nothing to a decision.
+        without = self.nothing(bags.n_instances)
+        largest = np.empty_like(without)
+        rest = np.repeat(bags.sizes > 1, bags.sizes)
+        for own, all_of_them, others in zip(scores, largest, without, strict=True):
+            found = taken.backend.bag_two_min(-own, bags.offsets)
+            all_of_them[:] = -np.repeat(found.smallest, bags.sizes, axis=0)
+            is_largest = np.arange(bags.n_instances)[:, None] == np.repeat(found.where, bags.sizes, axis=0)
+            second = -np.repeat(found.second, bags.sizes, axis=0)
+            others[rest] = np.where(is_largest, second, all_of_them)[rest]
+        return self.added(largest) - self.added(without)
 
     def nothing(self, n_bags: int) -> Floats:
         """Return largest log-odds that add nothing to a decision, (n_scorers, n_bags, n_problems)."""

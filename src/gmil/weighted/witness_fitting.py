@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from gmil.weighted.views import blocks_of
 from gmil.weighted.witness import Scorer, WitnessModel, affine, columns_of, landmarks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
@@ -44,6 +44,11 @@ class Draft(NamedTuple):
     coefficients: Floats  # (n_columns, n_folds + 1, n_problems)
     intercepts: Floats  # (n_folds + 1, n_problems)
 
+    @property
+    def n_folds(self) -> int:
+        """The number of inner folds."""
+        return len(self.intercepts) - 1
+
     def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
         """Return log-odds by every fold, (n_instances, n_folds + 1, n_problems)."""
         return self.scores_of(columns_of(scaled, self.kernel, self.gamma, landmarks, backend))
@@ -52,18 +57,23 @@ class Draft(NamedTuple):
         """Return the same from the columns of instances."""
         return affine(columns, self.coefficients, self.intercepts)
 
+    def pooled(self, largest: Floats, total: Floats, sizes: Integers, fold_of: Integers) -> Pooled:
+        """Take, of tables with a column a fold, the column that belongs to every bag."""
+        rows = np.arange(len(sizes))
+        return Pooled(largest[rows, fold_of], total[rows, fold_of] / sizes[:, None])
+
 
 class Drafts(NamedTuple):
     """Scorers, and the fold of each that did not learn from a bag; for bags that no fold leaves out the last."""
 
-    scorers: list[Draft]
+    scorers: list[Any]  # `Draft`, or what stands in for it
     fold_of: Integers  # (n_bags,)
     tables: list[tuple[Floats, Floats]] | None  # what `largest_and_total` returns, where no bag was thinned
 
     @property
     def n_folds(self) -> int:
         """The number of inner folds."""
-        return len(self.scorers[0].intercepts) - 1
+        return int(self.scorers[0].n_folds)
 
 
 class Pooled(NamedTuple):
@@ -78,10 +88,47 @@ class Pooled(NamedTuple):
         return self.largest.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
-def draft_witnesses(
-    bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
+class InstanceModels(Protocol):
+    """Models of single instances: how they are drafted, and how they join the views of bags."""
+
+    def draft(
+        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
+    ) -> Drafts | None:
+        """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
+
+    def weigh(
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
+    ) -> tuple[Any, Floats]:
+        """Return what joins the views, and what both together predict of bags that were left out."""
+
+
+class WitnessModels(InstanceModels):
+    """Logistic regressions of instances under noisy-or, for classes."""
+
+    def draft(
+        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
+    ) -> Drafts | None:
+        """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
+        return draft_scorers(bags, spaces, learning, generator, _draft)
+
+    def weigh(
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
+    ) -> tuple[WitnessModel, Floats]:
+        """Return the witness model, and log-odds of every bag, left out, with it."""
+        return weigh_witnesses(drafts, pooled, learning, left_out, known)
+
+
+def draft_scorers(
+    bags: Bags,
+    spaces: list[CentersInSpace],
+    learning: Learning,
+    generator: np.random.Generator,
+    draft_one: Callable[..., tuple[Any, Any]],
 ) -> Drafts | None:
-    """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
+    """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out.
+
+    ``draft_one`` fits one of them, and returns it with the columns of instances, as `_draft` does.
+    """
     patterns = np.unique(learning.positive, axis=0, return_inverse=True)[1].ravel()
     tests = inner_folds(patterns, _N_FOLDS, generator, learning.groups)
     if not tests:
@@ -95,9 +142,9 @@ def draft_witnesses(
     n_threads = 1 if is_tensor(instances) else learning.backend.n_threads
     one_thread = learning if n_threads == 1 else learning._replace(backend=resolve(learning.backend.name, 1))
 
-    def draft(kind: tuple[int, str]) -> tuple[Draft, Any]:
+    def draft(kind: tuple[int, str]) -> tuple[Any, Any]:
         number, kernel = kind
-        found, columns = _draft(scaled[number], offsets, number, kernel, spaces[number], inside, one_thread)
+        found, columns = draft_one(scaled[number], offsets, number, kernel, spaces[number], inside, one_thread)
         return found, largest_and_total(found.scores_of(columns), offsets) if rows is None else None
 
     with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:  # results do not depend on the number of threads
@@ -118,7 +165,10 @@ def pool_in_memory(drafts: Drafts, spaces: list[CentersInSpace], bags: Bags, bac
             for block in ([bags] if is_tensor(bags.instances) else blocks_of(bags))
         ]
         tables = [[_joined(pieces) for pieces in zip(*own, strict=True)] for own in zip(*parts, strict=True)]
-    return [pooled_of(as_array(largest), as_array(total), bags.sizes, drafts.fold_of) for largest, total in tables]
+    return [
+        scorer.pooled(as_array(largest), as_array(total), bags.sizes, drafts.fold_of)
+        for scorer, (largest, total) in zip(drafts.scorers, tables, strict=True)
+    ]
 
 
 def _pooled_tables(scorer: Any, space: CentersInSpace, bags: Bags, backend: Backend) -> tuple[Floats, Floats]:
@@ -138,12 +188,6 @@ def largest_and_total(scores: Any, offsets: Integers) -> tuple[Floats, Floats]:
         bags, flat = segments(offsets, scores.device), scores.flatten(1)
         return tuple(found.unflatten(1, scores.shape[1:]) for found in (bags.max(flat), bags.sum(flat)))
     return np.maximum.reduceat(scores, offsets[:-1], axis=0), np.add.reduceat(scores, offsets[:-1], axis=0)
-
-
-def pooled_of(largest: Floats, total: Floats, sizes: Integers, fold_of: Integers) -> Pooled:
-    """Take, of tables with a column a fold, the column that belongs to every bag."""
-    rows = np.arange(len(sizes))
-    return Pooled(largest[rows, fold_of], total[rows, fold_of] / sizes[:, None])
 
 
 def weigh_witnesses(
@@ -180,7 +224,7 @@ def weigh_witnesses(
         weights = _stack(np.column_stack([left_out[known, problem], *columns]), positive, learning.weights[known])
         base[problem], stacking[:, problem], shifts[problem] = weights[0], weights[1:-1], weights[-1]
     scorers = [
-        Scorer(*draft[:3], draft.coefficients[:, -1], draft.intercepts[-1], *unit, *worth)
+        Scorer(draft.space, draft.kernel, draft.gamma, draft.coefficients[:, -1], draft.intercepts[-1], *unit, *worth)
         for draft, unit, *worth in zip(drafts.scorers, units, mixtures, stacking, strict=True)
     ]
     model = WitnessModel(scorers, base, shifts, within)
@@ -200,7 +244,29 @@ def _draft(
     learning: Learning,
 ) -> tuple[Draft, Any]:
     """Fit one scorer to the bags inside, for each of several choices; return it with the columns of instances."""
-    backend = learning.backend
+    designed = design(scaled, kernel, space, learning.backend)
+    fits = fit_noisy_or(designed.features, offsets, inside, learning.positive, learning.weights)
+    coefficients = np.stack([designed.in_columns(own) for own, _ in fits], axis=1)
+    intercepts = np.stack([constant for _, constant in fits])
+    return Draft(number, kernel, designed.gamma, coefficients, intercepts), designed.columns
+
+
+class Design(NamedTuple):
+    """What a model of instances learns from, and the way back to what instances are asked by."""
+
+    kernel: str
+    gamma: float
+    columns: Any  # (n_instances, n_columns), see `columns_of`
+    basis: Any  # a matrix, or a factor
+    features: Any  # (n_instances, n_features): columns times basis
+
+    def in_columns(self, coefficients: Floats) -> Floats:
+        """Return coefficients of columns from those of features."""
+        return np.asarray(self.basis * coefficients if self.kernel == "linear" else self.basis @ coefficients)
+
+
+def design(scaled: Instances, kernel: str, space: CentersInSpace, backend: Backend) -> Design:
+    """Return rows of instances whose length makes one prior on coefficients right for all kernels."""
     landmarks = landmarks_of(space)
     gamma = _gamma(landmarks, backend)
     columns = columns_of(scaled, kernel, gamma, landmarks, backend)
@@ -208,9 +274,7 @@ def _draft(
     # In single precision: twice as fast, and far more exact than what is known of a bag.
     single = beside(np.float32(basis), columns)
     features = columns * single if kernel == "linear" else columns @ single
-    fits = fit_noisy_or(features, offsets, inside, learning.positive, learning.weights)
-    coefficients = np.stack([basis * own if kernel == "linear" else basis @ own for own, _ in fits], axis=1)
-    return Draft(number, kernel, gamma, coefficients, np.stack([constant for _, constant in fits])), columns
+    return Design(kernel, gamma, columns, basis, features)
 
 
 def _kinds(spaces: list[CentersInSpace]) -> Iterator[tuple[int, str]]:

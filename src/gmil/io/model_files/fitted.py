@@ -90,4 +90,5 @@ def _check_fitted(model: BaseEstimator, values: dict[str, Any]) -> None:
         if key == "classes_":
             n_classes = len(values[key])
             one_decision = n_classes == 2 and not values.get("multilabel_", False)
+            one_decision = one_decision or getattr(type(model), "_one_score", False)
             sizes |= {"C": n_classes, "P": 1 if one_decision else n_classes}

@@ -107,6 +107,12 @@ class _NotFiniteError(ValueError):
 
 
 def _ask(model: Any, bags: Bags) -> None:
+    if hasattr(model, "predict") and not is_classifier(model):
+        values = model.predict(bags)
+        _expect(values, (len(bags), *np.shape(values)[1:2]))
+        if hasattr(model, "score_instances"):
+            _expect(model.score_instances(bags), (bags.n_instances, *np.shape(values)[1:2]))
+        return
     if not is_classifier(model):
         model.transform(bags)
         return

@@ -1,0 +1,225 @@
+"""Values, grades and times of bags: the methods of gmil beside references, on the same bags.
+
+``GMIL_DATA_HOME=... python benchmarks/targets.py [affinities] [witnesses] [survival] [ordinal] [coverage] [cost]``
+
+``affinities`` and the second half of ``ordinal`` need the four sets ``regression/CHEMBL*.npz`` in that folder, and take
+their training and test bags as given. Everything else is generated, from seeds that no choice was made on. No parameter
+is set for any of the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import gmil
+from gmil.model_selection.target_metrics import quadratic_kappa, r2
+from gmil.target_checks import check_outcomes
+from gmil.targets.cox import fit_cox
+
+SEEDS = (101, 102, 103)
+GRADES = 5
+
+
+def references() -> dict[str, Any]:
+    """Return the regressors to be measured against; forests and kernels with settings that suit most data."""
+    forest = RandomForestRegressor(300, min_samples_leaf=2, max_features=1 / 3, random_state=0)
+    kernel = GridSearchCV(
+        KernelRidge(kernel="rbf"), {"alpha": np.logspace(-3, 1, 5), "gamma": 0.1 ** np.arange(1.0, 5)}, cv=5
+    )
+    return {
+        "forest on statistics": gmil.BagRegressor(forest),
+        "forest on instances": gmil.SingleInstanceRegressor(clone(forest).set_params(n_estimators=100)),
+        "kernel ridge on means": gmil.BagRegressor(make_pipeline(StandardScaler(), kernel), statistics=("mean",)),
+        "ridge on statistics": gmil.BagRegressor(),
+        "single instance, mean": gmil.SingleInstanceRegressor(),
+        "single instance, median": gmil.SingleInstanceRegressor(aggregate="median"),
+        "prime instance": gmil.PrimeInstanceRegressor(random_state=0),
+        "MI-ClusterRegress": gmil.ClusterRegressor(random_state=0),
+    }
+
+
+def affinity_sets() -> dict[str, tuple[Any, Any, Any, Any]]:
+    """Return name: training bags, their values, test bags, their values."""
+    found = {}
+    for path in sorted(Path(os.environ.get("GMIL_DATA_HOME", ".")).glob("regression/*.npz")):
+        with np.load(path) as data:
+            bags, y = gmil.Bags.from_ids(data["X"], data["bag_index"]), data["y"].astype(float)
+            test = data["split"] == "test"
+        found[path.stem] = bags[~test], y[~test], bags[test], y[test]
+    return found
+
+
+def table(title: str, rows: dict[str, list[float]], columns: list[str]) -> None:
+    """Print a table in Markdown, the mean last."""
+    print(f"\n{title}\n\n| | {' | '.join(columns)} | mean |\n|---|{'---|' * (len(columns) + 1)}")
+    for name, values in rows.items():
+        print(f"| {name} | {' | '.join(f'{value:.3f}' for value in [*values, float(np.mean(values))])} |", flush=True)
+
+
+def affinities() -> None:
+    """R2 on the four sets of affinities, training and test bags as given."""
+    sets = affinity_sets()
+    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    rows = {
+        name: [r2(y, clone(model).fit(bags, values).predict(new)) for bags, values, new, y in sets.values()]
+        for name, model in models.items()
+    }
+    table("R2, affinities", rows, list(sets))
+
+
+def max_bags(seed: int) -> tuple[Any, Any]:
+    """Return bags whose value is the largest of a linear function of their instances."""
+    rng = np.random.default_rng(seed)
+    instances, direction = rng.normal(size=(500 * 15, 20)), rng.normal(size=20) / np.sqrt(20)
+    values = (instances @ direction).reshape(500, 15).max(axis=1)
+    return gmil.Bags(instances, np.arange(501) * 15), values + 0.1 * rng.normal(size=500)
+
+
+def witness_bags(seed: int, n_features: int) -> tuple[Any, Any]:
+    """Return bags in which a tenth of the instances carries the value."""
+    options = {"witness_rate": 0.1, "bag_size": (10, 20), "n_features": n_features}
+    return gmil.make_bags(500, target="regression", random_state=seed, return_X_y=True, **options)
+
+
+def witnesses() -> None:
+    """R2 where few instances carry the value: 300 training bags, 200 test bags."""
+    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    kinds: dict[str, Any] = {f"{n} features": partial(witness_bags, n_features=n) for n in (10, 30)}
+    kinds["maximum"] = max_bags
+    for kind, make in kinds.items():
+        rows: dict[str, list[float]] = {name: [] for name in models}
+        for seed in SEEDS:
+            bags, y = make(seed)
+            for name, model in models.items():
+                rows[name].append(r2(y[300:], clone(model).fit(bags[:300], y[:300]).predict(bags[300:])))
+        table(f"R2, a tenth are witnesses: {kind}", rows, [f"seed {seed}" for seed in SEEDS])
+
+
+def survival() -> None:
+    """Concordance on generated bags whose hazard follows the riskiest instance: 300 training bags, 300 test bags."""
+    for n_features in (10, 30):
+        rows: dict[str, list[float]] = {}
+        for seed in SEEDS:
+            options = {"witness_rate": 0.1, "bag_size": (10, 20), "n_features": n_features}
+            made = gmil.make_bags(600, target="survival", random_state=seed, **options)
+            largest = np.maximum.reduceat(made.instance_risk, made.bags.offsets[:-1])[:, None]
+            true = largest @ fit_cox(largest[:300], check_outcomes(made.y[:300]), 1e-6)
+            found = {"Cox on the largest true risk": true[300:]}
+            models = {
+                "WeightedGMILSurvival": gmil.WeightedGMILSurvival(random_state=0),
+                "Cox on means": gmil.BagCox(random_state=0),
+                "Cox on statistics": gmil.BagCox(("min", "mean", "max", "sd"), random_state=0),
+                **_forest(),
+            }
+            for name, model in models.items():
+                found[name] = model.fit(made.bags[:300], made.y[:300]).predict(made.bags[300:])
+            for name, risk in found.items():
+                rows.setdefault(name, []).append(gmil.concordance(made.y[300:], risk))
+        table(f"Concordance, {n_features} features", rows, [f"seed {seed}" for seed in SEEDS])
+
+
+def _forest() -> dict[str, Any]:
+    """Return a random survival forest on statistics where scikit-survival is installed, which gmil does not need."""
+    try:
+        from sksurv.ensemble import RandomSurvivalForest
+    except ImportError:
+        return {}
+    return {
+        "survival forest on statistics": gmil.make_pipeline(
+            gmil.BagSummaries(), RandomSurvivalForest(200, min_samples_leaf=5, random_state=0)
+        )
+    }
+
+
+def ordinal() -> None:
+    """Quadratic kappa of grades: generated ones of the size of UCF-Crime, and affinities cut into five."""
+    rows: dict[str, list[float]] = {"WeightedGMILOrdinal": [], "regression, rounded": [], "WeightedGMIL": []}
+    columns = []
+    for seed in SEEDS[:2]:
+        options = {"n_features": 64, "bag_size": (60, 124), "witness_rate": 0.1, "n_classes": GRADES}
+        bags, y = gmil.make_bags(830, target="ordinal", random_state=seed, return_X_y=True, **options)
+        columns.append(f"generated, seed {seed}")
+        _add_kappas(rows, bags[:550], y[:550], bags[550:], y[550:])
+    for name, (bags, values, new, y) in affinity_sets().items():
+        cuts = np.quantile(values, np.arange(1, GRADES) / GRADES)
+        columns.append(name)
+        _add_kappas(rows, bags, np.searchsorted(cuts, values), new, np.searchsorted(cuts, y))
+    table("Quadratic kappa, five grades", rows, columns)
+
+
+def _add_kappas(rows: dict[str, list[float]], bags: Any, y: Any, new: Any, new_y: Any) -> None:
+    values = gmil.WeightedGMILRegressor(random_state=0).fit(bags, y.astype(float)).predict(new)
+    found = {
+        "WeightedGMILOrdinal": gmil.WeightedGMILOrdinal(random_state=0).fit(bags, y).predict(new),
+        "regression, rounded": np.clip(np.rint(values), 0, GRADES - 1),
+        "WeightedGMIL": gmil.WeightedGMIL(random_state=0).fit(bags, y).predict(new),
+    }
+    for name, predictions in found.items():
+        rows[name].append(quadratic_kappa(new_y, predictions))
+
+
+def coverage() -> None:
+    """How often intervals hold the value of a test bag."""
+    rows: dict[str, list[float]] = {}
+    sets = {f"seed {seed}": witness_bags(seed, 10) for seed in SEEDS}
+    splits = {name: (bags[:300], y[:300], bags[300:], y[300:]) for name, (bags, y) in sets.items()}
+    splits |= affinity_sets()
+    for bags, y, new, new_y in splits.values():
+        model = gmil.WeightedGMILRegressor(random_state=0).fit(bags, y)
+        for wanted in (0.8, 0.9, 0.95):
+            low, high = model.predict_interval(new, coverage=wanted).T
+            rows.setdefault(f"{wanted:.0%} wanted", []).append(float(np.mean((low <= new_y) & (new_y <= high))))
+    table("Coverage of intervals", rows, list(splits))
+
+
+def cost() -> None:
+    """CPU seconds of a fit, beside WeightedGMIL on the same bags; the best of three, in turns."""
+    rows: dict[str, list[float]] = {}
+    for n_bags, n_features in ((300, 30), (800, 64)):
+        options = {"bag_size": (10, 20), "n_features": n_features, "witness_rate": 0.1}
+        times = gmil.make_bags(n_bags, target="survival", random_state=1, **options)
+        grades = np.argsort(np.argsort(times.risk)) * GRADES // n_bags
+        models = {
+            "WeightedGMIL, two classes": (gmil.WeightedGMIL(random_state=0), times.risk > 0),
+            "WeightedGMIL, five classes": (gmil.WeightedGMIL(random_state=0), grades),
+            "WeightedGMILRegressor": (gmil.WeightedGMILRegressor(random_state=0), times.risk),
+            "WeightedGMILOrdinal": (gmil.WeightedGMILOrdinal(random_state=0), grades),
+            "WeightedGMILSurvival": (gmil.WeightedGMILSurvival(random_state=0), times.y),
+        }
+        best = dict.fromkeys(models, np.inf)
+        for _ in range(3):
+            for name, (model, y) in models.items():
+                start = time.process_time()
+                clone(model).fit(times.bags, y)
+                best[name] = min(best[name], time.process_time() - start)
+        for name, seconds in best.items():
+            rows.setdefault(name, []).append(seconds)
+    table("CPU seconds of a fit", rows, ["300 bags x 30 features", "800 bags x 64 features"])
+
+
+PARTS = {part.__name__: part for part in (affinities, witnesses, survival, ordinal, coverage, cost)}
+
+
+def main() -> None:
+    """Run the parts that are named, by default all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
+    for name in parser.parse_args().parts or PARTS:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""Models of single instances for values of bags: an instance has a value, and the weight that it has in its bag.
+
+The value of a bag is the mean of the values of its instances, weighted by the exponentials of their gates. Gates that
+are equal make it a plain mean; gates that grow with the value, a soft maximum; others pick the few instances that
+tell. Both parts are linear in the features of an instance, or in its similarities to landmarks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gmil.engine.resident import as_array, namespace
+from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrNone, Record
+from gmil.targets.losses import joint_weights, loss_of
+from gmil.weighted.views import rows_at_once
+from gmil.weighted.witness import affine, columns_of, landmarks_of, last_fold
+from gmil.weighted.witness_fitting import InstanceModels, design, draft_scorers
+from gmil.witnesses.effects import joined_without
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gmil.bags import Bags
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.targets.losses import Loss
+    from gmil.weighted.fitting import Learning
+    from gmil.weighted.views import CentersInSpace, InSpaces
+    from gmil.weighted.witness_fitting import Drafts
+
+_WIDEST_GATE = 30.0
+_STEPS = 60
+_TOLERANCE = 1e-5
+_PRIOR = np.array([3.0, 10.0])
+"""One over the variance of coefficients of gates, and of values: rows are of length three, so that values, which are
+standardised, have a prior variance of about one, and gates may differ by more."""
+
+_SCORER = Record(
+    {
+        "space": Count(below="spaces"),
+        "kernel": Choice("gaussian", "linear"),
+        "gamma": Number(above=0),
+        "coefficients": Array("n", 2, "P"),
+        "intercepts": Array(2, "P"),
+        "center": Array("P"),
+        "spread": Array("P", above=0),
+        "stacking": Array("P", at_least=0),
+    },
+    local=("n",),
+)
+ATTENTION = OrNone(Record({"scorers": Items(_SCORER, least=1), "base": Array("P", at_least=0), "shifts": Array("P")}))
+"""What `AttentionModel.as_plain` returns."""
+
+
+class Attention(NamedTuple):
+    """A fitted model of instances, and what its value of a bag is worth."""
+
+    space: int
+    kernel: str
+    gamma: float
+    coefficients: Floats  # (n_columns, 2, n_problems): of gates, and of values
+    intercepts: Floats  # (2, n_problems)
+    center: Floats  # (n_problems,): the mean of the values of training bags
+    spread: Floats  # (n_problems,): their deviation
+    stacking: Floats  # (n_problems,): the weight of the standardised value in the prediction
+
+    def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
+        """Return the weight of every instance, and its value times that weight, (n_instances, 2, n_problems)."""
+        return self.scores_of(columns_of(scaled, self.kernel, self.gamma, landmarks, backend))
+
+    def scores_of(self, columns: Any) -> Floats:
+        """Return the same from the columns of instances, see `columns_of`."""
+        return weights_and_products(affine(columns, self.coefficients, self.intercepts))
+
+
+class AttentionDraft(NamedTuple):
+    """A model before it is known what it is worth: fits without every inner fold, that to all bags last."""
+
+    space: int
+    kernel: str
+    gamma: float
+    coefficients: Floats  # (n_columns, 2, n_folds + 1, n_problems)
+    intercepts: Floats  # (2, n_folds + 1, n_problems)
+
+    @property
+    def n_folds(self) -> int:
+        """The number of inner folds."""
+        return self.intercepts.shape[1] - 1
+
+    def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
+        """Return weights and weighted values by every fold, (n_instances, 2, n_folds + 1, n_problems)."""
+        return self.scores_of(columns_of(scaled, self.kernel, self.gamma, landmarks, backend))
+
+    def scores_of(self, columns: Any) -> Floats:
+        """Return the same from the columns of instances."""
+        return weights_and_products(affine(columns, self.coefficients, self.intercepts))
+
+    def pooled(self, largest: Floats, total: Floats, sizes: Integers, fold_of: Integers) -> Floats:  # noqa: ARG002
+        """Return the value of every bag by the fit without it, (n_bags, n_problems)."""
+        own = total[np.arange(len(sizes)), :, fold_of]
+        return np.asarray(own[:, 1] / own[:, 0])
+
+
+def weights_and_products(gates_and_values: Any) -> Any:
+    """Return the weights of instances, and their values times these, beside each other: sums over bags tell the rest.
+
+    >>> sums = weights_and_products(np.array([[0.0, 1.0], [np.log(3), 5.0]])).sum(axis=0)
+    >>> float(sums[1] / sums[0])
+    4.0
+    """
+    weights = namespace(gates_and_values).exp(gates_and_values[:, 0].clip(-_WIDEST_GATE, _WIDEST_GATE))
+    return namespace(gates_and_values).stack([weights, weights * gates_and_values[:, 1]], 1)
+
+
+class AttentionModels(InstanceModels):
+    """Fits models by attention, and weighs them by bags that were left out."""
+
+    def draft(
+        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
+    ) -> Drafts | None:
+        """Fit models to all bags and to all but each inner fold; None where no fold can be left out."""
+        return draft_scorers(bags, spaces, learning, generator, _draft)
+
+    def weigh(
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
+    ) -> tuple[AttentionModel, Floats]:
+        """Return the models with their weights, and predictions of bags that were left out."""
+        units = [_units(values[known]) for values in pooled]
+        stacking = np.empty((len(pooled), left_out.shape[1]))
+        base, shifts = np.empty((2, left_out.shape[1]))
+        for problem in range(left_out.shape[1]):
+            columns = [
+                ((values - center) / spread)[known, problem]
+                for values, (center, spread) in zip(pooled, units, strict=True)
+            ]
+            weights = _stack(np.column_stack([left_out[known, problem], *columns]), learning, problem, known)
+            base[problem], stacking[:, problem], shifts[problem] = weights[0], weights[1:-1], weights[-1]
+        scorers = [
+            Attention(d.space, d.kernel, d.gamma, d.coefficients[:, :, -1], d.intercepts[:, -1], *unit, worth)
+            for d, unit, worth in zip(drafts.scorers, units, stacking, strict=True)
+        ]
+        model = AttentionModel(scorers, base, shifts)
+        return model, model.stacked(left_out, np.stack(pooled))
+
+
+class AttentionModel(NamedTuple):
+    """Models of instances, stacked with the views of the bag."""
+
+    scorers: list[Attention]
+    base: Floats  # (n_problems,): the weight of the views
+    shifts: Floats  # (n_problems,)
+
+    @property
+    def decides(self) -> bool:
+        """Whether any model has a weight."""
+        return any(scorer.stacking.any() for scorer in self.scorers)
+
+    def scores(self, taken: InSpaces) -> Floats:
+        """Return weights and weighted values of instances, (n_scorers, n_instances, 2, n_problems)."""
+        n_instances, at_once = taken.bags.n_instances, rows_at_once(taken.bags.n_features)
+        found = np.empty((len(self.scorers), n_instances, 2, len(self.base)))
+        for own, scorer in zip(found, self.scorers, strict=True):
+            scaled, landmarks = taken[scorer.space], landmarks_of(taken.spaces[scorer.space])
+            for start in range(0, n_instances, at_once):
+                rows = slice(start, start + at_once)
+                own[rows] = scorer.scores(scaled[rows], landmarks, taken.backend)
+        return found
+
+    def largest(self, taken: InSpaces) -> Floats:
+        """Return the value of every bag by every model, (n_scorers, n_bags, n_problems)."""
+        if not self.decides:
+            return self.nothing(len(taken.bags))
+        return _values(np.add.reduceat(self.scores(taken), taken.bags.offsets[:-1], axis=1))
+
+    def pooled_of(self, tables: Mapping[tuple[int, str], Floats]) -> Floats:
+        """Return what `largest` does, from the tables of a pass over bags in blocks."""
+        return _values(np.stack([last_fold(tables[number, "total"], 3) for number in range(len(self.scorers))]))
+
+    def nothing(self, n_bags: int) -> Floats:
+        """Return values that add nothing to a prediction, (n_scorers, n_bags, n_problems)."""
+        return np.stack([np.tile(scorer.center, (n_bags, 1)) for scorer in self.scorers])
+
+    def stacked(self, decisions: Floats, largest: Floats) -> Floats:
+        """Return predictions from those of the views, (n_bags, n_problems), and values of bags by every model."""
+        return decisions * self.base + self.shifts + self.added(largest)
+
+    def added(self, values: Floats) -> Floats:
+        """Return what values by every model, (n_scorers, ..., n_problems), add to the prediction."""
+        parts = [
+            (own - scorer.center) / scorer.spread * scorer.stacking
+            for scorer, own in zip(self.scorers, values, strict=True)
+        ]
+        return np.asarray(np.sum(parts, axis=0))
+
+    def effects(self, taken: InSpaces) -> Floats:
+        """Return what the values of a bag add to its prediction, less that without each instance.
+
+        Of a bag of one instance nothing is left, which adds nothing.
+        """
+        bags, scores = taken.bags, self.scores(taken)
+        sums = np.repeat(np.add.reduceat(scores, bags.offsets[:-1], axis=1), bags.sizes, axis=1)
+        without, several = self.nothing(bags.n_instances), bags.sizes > 1
+        rest = np.repeat(several, bags.sizes)
+        if rest.any():
+            offsets = np.concatenate([[0], np.cumsum(bags.sizes[several])])
+            own = scores[:, rest]
+            left = [joined_without(rows.reshape(len(rows), -1), offsets, np.add) for rows in own]
+            without[:, rest] = _values(np.reshape(left, own.shape))
+        return self.added(_values(sums)) - self.added(without)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return dicts of arrays, which can be saved."""
+        return {**self._asdict(), "scorers": [scorer._asdict() for scorer in self.scorers]}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> AttentionModel:
+        """Rebuild from what `as_plain` returned."""
+        return cls(**{**plain, "scorers": [Attention(**entry) for entry in plain["scorers"]]})
+
+
+def _values(sums: Floats) -> Floats:
+    """Return the values of bags from sums of weights and of weighted values, (n_scorers, n_bags, 2, n_problems)."""
+    return np.asarray(sums[:, :, 1] / sums[:, :, 0])
+
+
+# -------------------------------------------------------------------------------- fitting
+
+
+def _draft(
+    scaled: Instances,
+    offsets: Integers,
+    number: int,
+    kernel: str,
+    space: CentersInSpace,
+    inside: list[Booleans],
+    learning: Learning,
+) -> tuple[AttentionDraft, Any]:
+    """Fit one model to the bags inside, for each of several choices; return it with the columns of instances."""
+    designed = design(scaled, kernel, space, learning.backend)
+    features = as_array(designed.features)
+    fits = [_fit_some(features, offsets, some, learning) for some in inside]
+    coefficients = np.stack([_in_columns(designed, own) for own, _ in fits], axis=2)
+    intercepts = np.stack([constant for _, constant in fits], axis=1)
+    return AttentionDraft(number, kernel, designed.gamma, coefficients, intercepts), designed.columns
+
+
+def _in_columns(designed: Any, coefficients: Floats) -> Floats:
+    """Return coefficients of columns, (n_columns, 2, n_problems)."""
+    flat = designed.in_columns(coefficients.reshape(len(coefficients), -1))
+    return np.asarray(flat.reshape(-1, *coefficients.shape[1:]))
+
+
+def _fit_some(features: Any, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
+    """Return coefficients, (n_columns, 2, n_problems), and intercepts, (2, n_problems), learnt from some bags."""
+    sizes = np.diff(offsets)
+    own = features[np.repeat(inside, sizes)]
+    starts = np.concatenate([[0], np.cumsum(sizes[inside])])
+    fits = [fit_attention(own, starts, loss_of(learning, p, inside)) for p in range(learning.goals.shape[1])]
+    intercepts = np.array([[0.0, constant] for _, constant in fits]).T
+    return np.stack([coefficients for coefficients, _ in fits], axis=2), intercepts
+
+
+def fit_attention(features: Any, offsets: Integers, loss: Loss) -> tuple[Floats, float]:
+    """Return coefficients of gates and of values, (n_columns, 2), and the intercept of values.
+
+    They have normal priors. A gate is the same for all instances at first, so that values are learnt
+    from means; where single instances tell more, gates then follow.
+
+    Parameters
+    ----------
+    features : array of shape (n_instances, n_columns)
+    offsets : array of shape (n_bags + 1,)
+    loss : callable
+        Of values of bags, (n_bags,); see `gmil.targets.losses`.
+    """
+    n_columns, sizes, starts = features.shape[1], np.diff(offsets), offsets[:-1]
+
+    def total(parameters: Floats) -> tuple[float, Floats]:
+        parts, intercept = parameters[:-1].reshape(n_columns, 2), parameters[-1]
+        raw = np.asarray(features @ parts.astype(features.dtype), dtype=np.float64)
+        weights = np.exp(raw[:, 0] - np.repeat(np.maximum.reduceat(raw[:, 0], starts), sizes))
+        weights /= np.repeat(np.add.reduceat(weights, starts), sizes)
+        bags = np.add.reduceat(weights * raw[:, 1], starts)
+        value, pull = loss(bags + intercept)
+        own = np.repeat(pull, sizes) * weights
+        slopes = np.column_stack([own * (raw[:, 1] - np.repeat(bags, sizes)), own])
+        gradient = features.T @ slopes.astype(features.dtype) + _PRIOR * parts
+        return value + float((_PRIOR * parts**2).sum() / 2), np.append(gradient.ravel(), pull.sum())
+
+    start = np.zeros(2 * n_columns + 1)
+    options = {"maxiter": _STEPS, "ftol": _TOLERANCE}
+    found: Any = minimize(total, start, jac=True, method="L-BFGS-B", options=options)
+    return found.x[:-1].reshape(n_columns, 2), float(found.x[-1])
+
+
+# -------------------------------------------------------------------------------- weighing
+
+
+def _units(values: Floats) -> tuple[Floats, Floats]:
+    spread = values.std(axis=0)
+    return values.mean(axis=0), np.where(spread > 0, spread, 1.0)
+
+
+def _stack(columns: Floats, learning: Learning, problem: int, known: Booleans) -> Floats:
+    """Return a weight for every column, none negative, and an intercept.
+
+    The first column are the views. The others join them only where the log-likelihood rises by more than one for each,
+    which is Akaike's criterion; else the views stay as they are.
+    """
+    prior = np.eye(columns.shape[1])[0]
+    rows = np.flatnonzero(known)
+    errors = learning.goals[rows, problem] - columns[:, 0]
+    loss = loss_of(learning, problem, rows, float(max(np.mean(errors**2), 1e-6)))
+    together, value = joint_weights(columns, loss, prior)
+    _, alone = joint_weights(columns[:, :1], loss, prior[:1])
+    return together if alone - value > columns.shape[1] - 1 else np.append(prior, 0.0)

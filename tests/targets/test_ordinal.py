@@ -1,0 +1,110 @@
+"""Ordered grades: probabilities that respect the order, the order of texts, cumulative logits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import cohen_kappa_score
+
+import gmil
+from gmil import WeightedGMILOrdinal
+from gmil.model_selection.target_metrics import quadratic_kappa
+from gmil.targets.cumulative import fit_cumulative, grade_probabilities
+
+
+@pytest.fixture(scope="module")
+def made():
+    return gmil.make_bags(180, target="ordinal", n_features=5, n_classes=4, random_state=2)
+
+
+@pytest.fixture(scope="module")
+def fitted(made):
+    return WeightedGMILOrdinal(random_state=0, scales=("standard",)).fit(made.bags[:130], made.y[:130])
+
+
+def test_grades_are_predicted(made, fitted):
+    assert quadratic_kappa(made.y[130:], fitted.predict(made.bags[130:])) > 0.6
+    assert_array_equal(fitted.classes_, np.arange(4))
+
+
+def test_probabilities_have_one_peak_and_move_up_with_the_score(made, fitted):
+    probabilities = fitted.predict_proba(made.bags)
+    assert_allclose(probabilities.sum(axis=1), 1)
+    for row in probabilities:
+        steps = np.sign(np.diff(row))
+        assert (np.diff(steps[steps != 0]) <= 0).all()  # up, then down
+    order = np.argsort(fitted._odds(made.bags))
+    above = 1 - np.cumsum(probabilities, axis=1)[:, :-1]
+    assert (np.diff(above[order], axis=0) >= -1e-12).all()
+
+
+def test_the_predicted_grade_is_the_median(made, fitted):
+    median = (np.cumsum(fitted.predict_proba(made.bags), axis=1) < 0.5).sum(axis=1)
+    assert np.mean(median == fitted.predict(made.bags)) == 1
+
+
+def test_texts_have_the_order_that_is_given(made, fitted):
+    names = np.array(["none", "mild", "severe", "worst"])
+    grades = ["none", "mild", "severe", "fatal", "worst"]
+    model = WeightedGMILOrdinal(grades=grades, random_state=0, scales=("standard",))
+    model.fit(made.bags[:130], names[made.y[:130]])
+    assert_array_equal(model.classes_, sorted(names))
+    assert_array_equal(model.predict(made.bags), names[fitted.predict(made.bags)])
+    columns = [list(model.classes_).index(name) for name in names]
+    assert_allclose(model.predict_proba(made.bags)[:, columns], fitted.predict_proba(made.bags), atol=1e-9)
+    for grades in (["none", "mild"], [*names, "none"]):
+        with pytest.raises(gmil.BagValidationError, match="every grade of y once"):
+            model.set_params(grades=grades).fit(made.bags[:130], names[made.y[:130]])
+
+
+def test_instances_that_raise_the_grade(made, fitted):
+    scores = fitted.score_instances(made.bags)
+    assert scores.shape == (made.bags.n_instances, 4)
+    assert_allclose(scores.sum(axis=1), 0, atol=1e-9)
+    bag = made.bags[7]
+    without = fitted.decision_function([np.delete(bag, i, axis=0) for i in range(len(bag))])
+    expected = fitted.decision_function([bag]) - without
+    assert_allclose(fitted.score_instances([bag]), expected, atol=1e-6)
+
+
+def test_model_files(made, fitted, tmp_path):
+    fitted.save(tmp_path / "model.gmil")
+    loaded = gmil.load(tmp_path / "model.gmil")
+    for method in ("predict", "predict_proba", "score_instances"):
+        assert_array_equal(getattr(loaded, method)(made.bags), getattr(fitted, method)(made.bags))
+
+
+def test_cumulative_logits_find_slope_and_thresholds():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(1, 2, 4000)
+    latent = 1.5 * scores + rng.logistic(size=4000)
+    grades = np.searchsorted([-1.0, 2.0, 4.0], latent)
+    slope, thresholds = fit_cumulative(scores, grades, 4)
+    assert slope == pytest.approx(1.5, abs=0.1)
+    assert_allclose(thresholds, [-1, 2, 4], atol=0.25)
+    shares = grade_probabilities(slope * scores, thresholds).mean(axis=0)
+    assert_allclose(shares, np.bincount(grades) / 4000, atol=0.01)
+
+
+def test_grades_that_scores_order_perfectly_stay_finite():
+    scores = np.arange(30.0)
+    slope, thresholds = fit_cumulative(scores, np.repeat([0, 1, 2], 10), 3)
+    assert np.isfinite(slope)
+    found = grade_probabilities(slope * scores, thresholds).argmax(axis=1)
+    assert_array_equal(found, np.repeat([0, 1, 2], 10))
+
+
+def test_probabilities_far_out_are_not_lost():
+    found = grade_probabilities(np.array([-800.0, 800.0]), np.array([-1.0, 1.0]))
+    assert np.isfinite(np.log(found)).all()
+    assert_allclose(found.sum(axis=1), 1)
+
+
+def test_kappa_is_that_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        one, other = rng.integers(0, 5, (2, 40))
+        expected = cohen_kappa_score(one, other, weights="quadratic", labels=np.arange(5))
+        assert quadratic_kappa(one, other) == pytest.approx(expected)
+    assert np.isnan(quadratic_kappa(np.ones(4), np.ones(4)))
