@@ -167,6 +167,14 @@ def plot_out_of_core(found):
 
 
 @claims
+def plot_slides(found):
+    y, decisions, patients = found["y"], found["decisions"], found["patients"]
+    assert np.mean(decisions[y == 1] > 0) > 0.7
+    assert np.mean(decisions[y == 0] < 0) > 0.7
+    assert np.mean([len(set(decisions[patients == name] > 0)) == 1 for name in set(patients)]) > 0.7
+
+
+@claims
 def plot_vectors(found):
     assert max(found["accuracy"], key=found["accuracy"].get) == "BagSummaries"
     assert max(found["accuracy"].values()) - min(found["accuracy"].values()) < 0.15

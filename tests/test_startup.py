@@ -21,6 +21,7 @@ HEAVY = {
     "asyncio",
     "av",
     "dask",
+    "h5py",
     "jinja2",
     "joblib",
     "matplotlib",
