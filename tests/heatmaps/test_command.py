@@ -163,6 +163,13 @@ def test_lazy_bags_are_read_slide_by_slide(files, cohort, tmp_path, monkeypatch)
     np.testing.assert_allclose(*([float(row["score"]) for row in rows] for rows in (lazily, whole)), rtol=1e-3)
 
 
+def test_a_map_takes_lazy_bags_too(files, cohort):
+    lazy, _ = gmil.scan(files / "slides.parquet")
+    found = gmil.heatmap(lazy, cohort.model.score_instances(lazy), slide="slide 2", label=1)
+    assert len(found) == lazy.sizes[2]
+    assert found.legend.startswith("Score for class 1")
+
+
 def test_names_that_are_paths_or_markup_stay_in_the_folder(cohort, tmp_path):
     names = ["../../up", "<img src=x onerror=alert(1)>", "Ж/木", "a" * 300, "con"]
     bags = gmil.Bags(

@@ -392,8 +392,8 @@ def test_5000_patches_are_drawn_without_lag(visit, tmp_path):  # noqa: F811
     assert page.evaluate(slides) < 250
 
 
-def test_a_page_holds_no_more_patches_than_it_can(tmp_path, monkeypatch):
-    monkeypatch.setattr(page_module, "MOST_PATCHES", 200)
+def test_a_page_holds_no_more_slides_than_it_can(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_module, "MOST_BYTES", 1200)  # a slide of 80 patches takes about 500
     write_maps(ByFirstFeature(), cohort(5), tmp_path)
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "2 of them are here" in text

@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.browser import NARROW, WIDE, chromium, overflow, visit  # noqa: F401  fixtures
 
 import gmil
+from gmil.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +44,15 @@ def test_a_cross_validation_maps_held_out_scores(cohort):
     maps = report.summary.models[0].explorer.maps
     assert len(maps) == 16
     assert "never saw it" in maps[0].data["results"][0]["legend"]
+
+
+@pytest.mark.slow
+def test_a_comparison_shows_maps_where_it_shows_bags(cohort, tmp_path):
+    gmil.write(tmp_path / "s.parquet", cohort.bags, cohort.y)
+    words = ["compare", str(tmp_path / "s.parquet"), "--quick", "--methods", "gmil", "--jobs", "1"]
+    found = CliRunner().invoke(main, [*words, "-o", str(tmp_path / "run")])
+    assert found.exit_code == 0, found.output
+    assert 'data-test="slide-maps"' in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [NARROW, WIDE])

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gmil.heatmaps.quantities import Quantity
     from gmil.heatmaps.scoring import Outcome
 
-MOST_PATCHES = 1_000_000
-"""Of all slides of a report: about 6 MB."""
+MOST_BYTES = 8_000_000
+"""Of all maps of a report."""
 
 
 def slides_of_report(
@@ -55,4 +55,4 @@ def slides_of_report(
         shown = SlideMaps(slide.name, names[slide.bag], given[slide.bag], [drawn], [outcomes[slide.bag]])
         found.append(page_slide(shown))
     ordered = sorted(found, key=lambda slide: -slide.certainty)
-    return within(ordered, MOST_PATCHES)
+    return within(ordered, MOST_BYTES)

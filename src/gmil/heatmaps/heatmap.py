@@ -85,7 +85,8 @@ class HeatMap:
     @property
     def legend(self) -> str:
         """What is shown, in one sentence."""
-        about = f" for {self.quantity.label}" if self.quantity.label else ""
+        label = self.quantity.label
+        about = f" for {'class ' * label.replace('.', '').isdigit()}{label}" if label else ""
         what = f"score{about}" if self.value == "score" else f"percentile rank of the score{about} within the slide"
         meaning = f": {self.quantity.meaning}" if self.quantity.meaning else ""
         sizes = "; patch size unknown, drawn one spacing wide" if self.places.is_estimated else ""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from gmil.heatmaps.thumbnails import SlideImage
     from gmil.heatmaps.writing import MapSettings, SlideMaps
 
-MOST_PATCHES = 4_000_000
-"""Of all slides together: about 25 MB of page."""
+MOST_BYTES = 50_000_000
+"""Of the page; a patch takes about six, the picture of a slide about 100 000."""
 _PICTURE = 900
 """Pixels of the longer side of a slide's picture on the page."""
 
@@ -35,7 +35,7 @@ _PICTURE = 900
 class PageSlide(NamedTuple):
     """What the page has of one slide, as plain data."""
 
-    n_patches: int
+    n_bytes: int
     certainty: float
     data: dict[str, Any]
 
@@ -75,7 +75,8 @@ def page_slide(slide: SlideMaps, image: SlideImage | None = None, files: Sequenc
         "results": results,
         **_packed(places, slide.maps),
     }
-    return PageSlide(len(places), slide.outcomes[0].certainty, data)
+    size = len(data["packed"]) + (0 if image is None else len(data["picture"]["source"]))
+    return PageSlide(size, slide.outcomes[0].certainty, data)
 
 
 def _packed(places: Places, maps: Sequence[HeatMap]) -> dict[str, Any]:
@@ -112,9 +113,9 @@ def page_data(slides: Sequence[PageSlide], models: Sequence[str], colors: str, v
 def write_page(
     path: Path, slides: Sequence[PageSlide], models: Sequence[str], title: str, settings: MapSettings
 ) -> None:
-    """Write the page; of more patches than it can hold, slides are evenly spaced in the order of certainty."""
+    """Write the page; of more slides than it can hold, it has some, evenly spaced in the order of certainty."""
     ordered = sorted(slides, key=lambda slide: -slide.certainty)
-    shown = within(ordered, MOST_PATCHES)
+    shown = within(ordered, MOST_BYTES)
     text = render(
         "gmil.heatmaps",
         "templates",
@@ -135,11 +136,11 @@ def viewer(slides: Sequence[PageSlide], models: Sequence[str], colors: str, valu
 
 
 def within(slides: list[PageSlide], most: int) -> list[PageSlide]:
-    """Return slides that have at most so many patches together, evenly spaced; at least one."""
+    """Return slides that take at most so many bytes together, evenly spaced; at least one."""
     n = len(slides)
     while n > 1:
         chosen = [slides[i] for i in np.unique(np.linspace(0, len(slides) - 1, n).round().astype(int))]
-        if sum(slide.n_patches for slide in chosen) <= most:
+        if sum(slide.n_bytes for slide in chosen) <= most:
             return chosen
         n = min(n - 1, int(n * 0.9))
     return slides[:1]
