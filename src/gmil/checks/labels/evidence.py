@@ -19,7 +19,7 @@ FEWEST = 3
 
 
 def left_out_evidence(
-    bags: Bags, labels: Integers, groups: Integers | None, *, n_rounds: int, seed: int, **parameters: Any
+    bags: Bags, labels: Integers, groups: Integers | None, *, n_rounds: int, rate: float, seed: int, **parameters: Any
 ) -> Floats:
     """Return log-odds of every bag from models that did not see it, (n_bags,) or (n_bags, n_classes).
 
@@ -36,6 +36,8 @@ def left_out_evidence(
         Bags of one group are left out together.
     n_rounds : int
         The number of models.
+    rate : float
+        The share of labels that may be wrong.
     seed : int
     **parameters
         Of the models.
@@ -46,7 +48,7 @@ def left_out_evidence(
     for done in range(n_rounds):
         model = WeightedGMIL(random_state=seed + done, **parameters)
         total = total + _evidence_by(model, bags, labels, groups, kept)
-        found = suspect(total / (done + 1), labels)
+        found = suspect(total / (done + 1), labels, rate)
         trust = found.classes[np.arange(len(labels)), labels]
         kept = _enough(rng.random(len(bags)) < np.minimum(1, 2 * trust), labels, trust)
     return np.asarray(total / n_rounds)
