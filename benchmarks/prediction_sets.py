@@ -21,6 +21,7 @@ from gmil.conformal import conformity, p_values, prediction_sets
 from many_sets import Rows, all_names, load_set
 
 COVERAGES = (0.8, 0.9, 0.95)
+KINDS = ("cv+", "cv", "left out")
 LARGE = 600
 """Sets of more bags have fewer halves."""
 
@@ -89,24 +90,29 @@ def run(rows: Rows, names: list[str], halves: int, large: int) -> None:
 
 
 def table(rows: Rows) -> None:
-    """Print coverage and size of every set, and the means over sets, a table for every kind."""
+    """Print the coverage of three kinds of sets on every data set, and means over data sets, also of drawn sets."""
     names = dict.fromkeys(row["set"] for row in rows.rows)
-    for kind in ("cv+", "cv", "left out"):
-        print(
-            f"\n{kind}\n\n| set | bags | halves | 80 % | 90 % | 95 % | size at 90 % | randomized: 80 % | 90 % | 95 % |"
-        )
-        print("|---|---|---|---|---|---|---|---|---|---|")
-        means = []
-        for name in names:
-            own = list(rows.of(set=name))
-            plain, drawn = (np.mean([row[k]["covered"] for row in own], axis=0) for k in (kind, f"{kind}, randomized"))
-            means.append([*plain, np.mean([row[kind]["size"][1] for row in own]), *drawn])
-            print(f"| {name} | {own[0]['bags']} | {len(own)} | {_cells(means[-1])} |")
-        print(f"| mean | | | {_cells(np.mean(means, axis=0))} |")
+    print(f"| set | bags | halves | {' | '.join(f'{kind}: 80 % | 90 % | 95 % | size' for kind in KINDS)} |")
+    print(f"|---|---|---|{'---|' * 4 * len(KINDS)}")
+    for name in names:
+        own = list(rows.of(set=name))
+        print(f"| {name} | {own[0]['bags']} | {len(own)} | {_cells(_means(own))} |")
+    for title, ending in (("mean", ""), ("mean, randomized", ", randomized")):
+        found = [_means(list(rows.of(set=name)), ending) for name in names]
+        print(f"| {title} | | | {_cells(np.mean(found, axis=0))} |")
+
+
+def _means(rows: list[dict[str, Any]], ending: str = "") -> list[float]:
+    """Return coverages, and the size of sets at 90 %, of every kind."""
+    found: list[float] = []
+    for kind in KINDS:
+        found += np.mean([row[f"{kind}{ending}"]["covered"] for row in rows], axis=0).tolist()
+        found.append(float(np.mean([row[f"{kind}{ending}"]["size"][1] for row in rows])))
+    return found
 
 
 def _cells(values: Any) -> str:
-    return " | ".join(f"{v:.2f}" if i == 3 else f"{100 * v:.1f}" for i, v in enumerate(values))
+    return " | ".join(f"{v:.2f}" if i % 4 == 3 else f"{100 * v:.1f}" for i, v in enumerate(values))
 
 
 def patients(n_draws: int) -> None:

@@ -287,3 +287,16 @@ def test_familiar_bags_are_told_by_a_share_that_is_stated(made):
     found = model.familiarity(bags[200:])
     assert np.mean(found <= 0.1) < 0.16
     assert_array_equal(model.familiarity(bags[:3].with_instances(bags[:3].instances + 1e3)), np.full(3, found.min()))
+
+
+def test_the_command_adds_sets_to_predictions(made, tmp_path, run):
+    bags, y = made
+    model = WeightedGMIL(**FAST).fit(bags[:60], y[:60])
+    model.save(tmp_path / "model.gmil")
+    gmil.write(tmp_path / "new.parquet", bags[60:80])
+    result = run("predict", tmp_path / "model.gmil", tmp_path / "new.parquet", "--coverage", "0.8")
+    assert result.exit_code == 0, result.stderr
+    head, *rows = result.stdout.splitlines()
+    assert head.endswith('"set_0","set_1"')
+    expected = model.predict_set(bags[60:80], 0.8)
+    assert [row.split(",")[-2:] for row in rows] == [[str(cell).lower() for cell in own] for own in expected]

@@ -284,3 +284,10 @@ def plot_groups(found):
 
 def test_every_script_has_its_claims_checked():
     assert set(CLAIMS) == {script.stem for script in SCRIPTS}
+
+
+@claims
+def plot_prediction_sets(found):
+    assert np.abs(np.array(found["held"]) - found["coverages"]).max() < 0.07
+    assert found["error"][-1] < found["forced"] / 2
+    assert found["decided"][0] < found["decided"][2] > found["decided"][-1]

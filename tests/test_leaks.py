@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -144,3 +147,18 @@ def test_folds_must_fit_the_bags(clean):
     bags, y = clean
     with pytest.raises(gmil.BagValidationError, match="folds must name the test fold of each of the 60 bags"):
         gmil.check_data(bags, y, folds=np.arange(59))
+
+
+KNOWN_COPIES = {"mutagenesis_easy", "mutagenesis_atoms"}
+"""Molecules that are there several times, which the guide tells."""
+MORE = sorted((Path(os.environ.get("GMIL_DATA_HOME", "")) / "more").glob("*.npz"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MORE, reason="The further data sets are not here.")
+@pytest.mark.parametrize("path", MORE, ids=lambda path: path.stem)
+def test_no_warning_on_sets_that_are_clean(path):
+    bags, y = gmil.read(path)
+    case = Case(bags, np.asarray(y, dtype=int), None, 0, can_measure=False)
+    warned = {each.name for each in [*leak_findings(case), *protocol_findings(case)] if each.level == "warning"}
+    assert warned == ({"near-duplicate bags"} if path.stem in KNOWN_COPIES else set())

@@ -91,7 +91,7 @@ def check_drift(model: Any, bags: Any, *, reference: Any = None, reference_y: An
     bags = check_bags(bags, allow_nan=True)
     known = None if reference is None else check_bags(reference, allow_nan=True)
     profile = _profile(model, known)
-    features = _compare_features(bags, profile)
+    features = compare_features(bags, profile)
     unlike = _familiarity(model, bags, known)
     findings = [
         _range_finding(features, profile.n_bags),
@@ -129,7 +129,8 @@ def _n_known(model: Any, reference: Bags | None) -> int:
 # -------------------------------------------------------------------------------- features
 
 
-def _compare_features(bags: Bags, profile: Profile) -> list[dict[str, Any]]:
+def compare_features(bags: Bags, profile: Profile) -> list[dict[str, Any]]:
+    """Return what `DriftCheck` has of every feature, the most drifted first."""
     if bags.n_features != len(profile.low):
         msg = f"The new bags have {bags.n_features} features, and the training bags had {len(profile.low)}."
         raise BagValidationError(msg)

@@ -28,7 +28,7 @@ STRONG = 0.9
 """From this AUC on, a feature alone is suspected where no other comes near it."""
 GAP = 0.08
 """How far a suspected feature is before all that are not its copies, in AUC."""
-WRITTEN = 0.85
+WRITTEN = 0.9
 """From this AUC on, how values are written tells the class."""
 _COPY = 0.9
 """Rank correlation from which on a feature is taken as a copy of another."""

@@ -71,13 +71,15 @@ def _refuse_own(estimator: BaseEstimator, method: str) -> None:
 @click.argument("data")
 @click.option("-o", "--output", metavar="FILE", help="A .csv or .parquet file; standard output by default.")
 @click.option("--instances", is_flag=True, help="A row and a score per instance instead of a row per bag.")
+@click.option("--coverage", type=float, help="Add prediction sets of this coverage, as 0.9: a column set_LABEL each.")
 @block_options
-def predict(model: str, data: str, output: str | None, instances: bool, reader: Reader) -> None:
+def predict(model: str, data: str, output: str | None, instances: bool, coverage: float | None, reader: Reader) -> None:
     """Predict the bags of DATA with a saved MODEL: a label, decision and probability per bag.
 
     The columns are bag, prediction, decision and probability_LABEL. Of two classes they are about the positive one;
-    of several there are a decision_LABEL and a probability_LABEL for each. Of values they are bag, prediction and the
-    limits of an interval that holds nine of ten, low_90 and high_90; of times bag, risk and median_time.
+    of several there are a decision_LABEL and a probability_LABEL for each. With --coverage, set_LABEL tells whether the
+    label cannot be ruled out. Of values they are bag, prediction and the limits of an interval that holds nine of ten,
+    low_90 and high_90; of times bag, risk and median_time.
     """
     from gmil.io import model_files
 
@@ -87,6 +89,8 @@ def predict(model: str, data: str, output: str | None, instances: bool, reader: 
         found = reader.of_model(estimator, origin).read(data, needs_labels=False)
         with reading(for_method(estimator, found, client)) as bags:
             table = instance_table(estimator, bags) if instances else bag_table(estimator, bags)
+            if coverage is not None and not instances:
+                table = _with_sets(table, estimator, bags, coverage)
         _write(table, output)
         say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")
 
@@ -137,6 +141,16 @@ def bag_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:
     if probabilities is not None:
         columns |= _named_columns("probability", probabilities[:, shown], estimator.classes_[shown])
     return pa.table({name: pa.array(np.asarray(column).tolist()) for name, column in columns.items()})
+
+
+def _with_sets(table: pa.Table, estimator: Any, bags: Bags | LazyBags, coverage: float) -> pa.Table:
+    """Add a column a class: whether it is in the prediction set of the bag."""
+    if not hasattr(estimator, "predict_set"):
+        msg = "This model has no prediction sets. Fit weighted-gmil or conformal, or leave out --coverage."
+        raise BagValidationError(msg)
+    for name, column in _named_columns("set", estimator.predict_set(bags, coverage), estimator.classes_).items():
+        table = table.append_column(name, [column])
+    return table
 
 
 def instance_table(estimator: Any, bags: Bags | LazyBags) -> pa.Table:

@@ -74,6 +74,31 @@ def quadratic_kappa(grades: NDArray[Any], predictions: NDArray[Any]) -> float:
     return float(1 - np.mean((grades - predictions) ** 2) / by_chance) if by_chance > 0 else float("nan")
 
 
+def risk_coverage(confidence: Floats, wrong: Booleans) -> tuple[Floats, Floats]:
+    """Return the shares of bags that are answered, the surest first, and the share of wrong answers among them.
+
+    Equally sure bags are answered together: they have the risk of all of them.
+
+    Parameters
+    ----------
+    confidence : array of shape (n_bags,)
+        Larger is surer: the distance of a decision from zero, or the largest probability.
+    wrong : array of shape (n_bags,)
+        Whether the answer is wrong.
+
+    Examples
+    --------
+    >>> answered, risk = risk_coverage(np.array([3.0, 1.0, 2.0, 1.0]), np.array([False, True, False, False]))
+    >>> answered.tolist(), risk.tolist()
+    ([0.25, 0.5, 1.0, 1.0], [0.0, 0.0, 0.25, 0.25])
+    """
+    order = np.argsort(-confidence, kind="stable")
+    ranked = confidence[order]
+    last = np.searchsorted(-ranked, -ranked, side="right")  # so many bags are at least as sure
+    errors = np.cumsum(np.asarray(wrong)[order])
+    return last / len(order), errors[last - 1] / last
+
+
 def mean_interval(
     values: Floats,
     groups: NDArray[Any] | None = None,

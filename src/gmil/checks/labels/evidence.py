@@ -19,13 +19,13 @@ FEWEST = 3
 
 
 def left_out_evidence(
-    bags: Bags, labels: Integers, groups: Integers | None, *, n_rounds: int, seed: int, **parameters: Any
+    bags: Bags, labels: Integers, groups: Integers | None, *, n_rounds: int, rate: float, seed: int, **parameters: Any
 ) -> Floats:
     """Return log-odds of every bag from models that did not see it, (n_bags,) or (n_bags, n_classes).
 
-    The first model learns from all bags. Each further one leaves bags out at random, the more likely the more the
-    evidence until then contradicts their label: wrong labels then no longer teach the wrong thing. Evidence is the mean
-    over all models; bags that a model has left out are simply predicted by it.
+    The first model learns from all bags. Each further one leaves every bag out with the probability that its label is
+    wrong, by the evidence until then: wrong labels no longer teach the wrong thing. Evidence is the mean over all
+    models; bags that a model has left out are simply predicted by it.
 
     Parameters
     ----------
@@ -36,6 +36,8 @@ def left_out_evidence(
         Bags of one group are left out together.
     n_rounds : int
         The number of models.
+    rate : float
+        The share of labels that may be wrong.
     seed : int
     **parameters
         Of the models.
@@ -46,18 +48,17 @@ def left_out_evidence(
     for done in range(n_rounds):
         model = WeightedGMIL(random_state=seed + done, **parameters)
         total = total + _evidence_by(model, bags, labels, groups, kept)
-        found = suspect(total / (done + 1), labels)
-        trust = found.classes[np.arange(len(labels)), labels]
-        kept = _enough(rng.random(len(bags)) < np.minimum(1, 2 * trust), labels, trust)
+        wrong = suspect(total / (done + 1), labels, rate).wrong
+        kept = _enough(rng.random(len(bags)) >= wrong, labels, wrong)
     return np.asarray(total / n_rounds)
 
 
-def _enough(kept: Booleans, labels: Integers, trust: Floats) -> Booleans:
-    """Return which bags to learn from, with the most trusted of every class among them."""
+def _enough(kept: Booleans, labels: Integers, wrong: Floats) -> Booleans:
+    """Return which bags to learn from, with the least doubtful of every class among them."""
     kept = kept.copy()
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
-        kept[own[np.argsort(-trust[own], kind="stable")[:FEWEST]]] = True
+        kept[own[np.argsort(wrong[own], kind="stable")[:FEWEST]]] = True
     return kept
 
 

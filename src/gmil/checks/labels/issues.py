@@ -157,6 +157,7 @@ def find_label_issues(
     *,
     groups: Any = None,
     fdr: float = 0.2,
+    rate: float = 0.1,
     n_rounds: int = 5,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -172,6 +173,10 @@ def find_label_issues(
         Bags of one group (a patient, a site) are left out together: copies of a bag do not confirm its label.
     fdr : float, default=0.2
         The share of flagged labels that may be right (false discovery rate), by the probabilities of the noise model.
+    rate : float, default=0.1
+        The share of labels that are thought to be wrong before anything is known of them. The false discovery rate
+        holds where about so many are: with fewer wrong labels, more of the flagged ones are right. No data tell a wrong
+        label from a bag that is truly unlike the others of its class, so this has to be assumed.
     n_rounds : int, default=5
         Models that evidence is averaged over. All but the first distrust labels that the evidence contradicts.
     random_state : int, default=0
@@ -189,9 +194,10 @@ def find_label_issues(
     probabilities of being wrong: see ``docs/guide/wrong_labels.md``. What is flagged is to be looked at by a person. A
     bag that is truly unlike the others of its class looks the same as a wrong label.
     """
-    if not 0 < fdr < 1:
-        msg = f"must be above 0 and below 1, got {fdr}."
-        raise BagValidationError(msg, parameter="fdr")
+    for name, share in (("fdr", fdr), ("rate", rate)):
+        if not 0 < share < 1:
+            msg = f"must be above 0 and below 1, got {share}."
+            raise BagValidationError(msg, parameter=name)
     if n_rounds < 1:
         msg = f"must be at least 1, got {n_rounds}."
         raise BagValidationError(msg, parameter="n_rounds")
@@ -201,8 +207,8 @@ def find_label_issues(
     numbers = check_groups(groups, len(bags))
     if not are_usable(bags.instances):
         bags = Impute().fit_transform(bags)
-    evidence = left_out_evidence(bags, labels, numbers, n_rounds=n_rounds, seed=seed, n_jobs=n_jobs)
-    found = suspect(evidence, labels)
+    evidence = left_out_evidence(bags, labels, numbers, n_rounds=n_rounds, rate=rate, seed=seed, n_jobs=n_jobs)
+    found = suspect(evidence, labels, rate)
     suggested = _best_but(found.classes, labels)
     flagged = flag(found.wrong, fdr)
     order = np.argsort(-found.wrong, kind="stable")[: max(int(flagged.sum()), _FEWEST_EXPLAINED)]

@@ -10,6 +10,7 @@ from sklearn.metrics import confusion_matrix, multilabel_confusion_matrix
 from gmil.reporting.assessment.content import Assessment, Confusion, LabelCounts
 from gmil.reporting.assessment.curves import class_curves
 from gmil.reporting.assessment.difficult import difficult_bags
+from gmil.reporting.assessment.trusting import class_reliability, risk_curve
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -59,6 +60,8 @@ def assess(
         labels=count_labels(held) if held.several else [],
         curves=curves,
         without_curves=without_curves,
+        reliability=class_reliability(held),
+        risk=risk_curve(held),
         score_columns=difficult.columns,
         wrong=difficult.wrong,
         unsure=difficult.unsure,

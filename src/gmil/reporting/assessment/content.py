@@ -76,6 +76,24 @@ class ClassCurves:
 
 
 @dataclass(frozen=True)
+class ClassReliability:
+    """How true the probabilities of a class are.
+
+    Parameters
+    ----------
+    label : str
+    points : list of [mean probability, share of bags of the class, number of bags]
+        Of every tenth of the probabilities that has bags.
+    gap : float
+        The mean distance between probability and share.
+    """
+
+    label: str
+    points: list[list[float]]
+    gap: float
+
+
+@dataclass(frozen=True)
 class BagLine:
     """One bag of a short table; ``scores`` stand under ``score_columns`` of the assessment."""
 
@@ -141,6 +159,10 @@ class Assessment:
         Of the positive of two classes, else of every class.
     without_curves : str
         Why there are none, or not all.
+    reliability : list of ClassReliability
+        Of the same classes, where there are probabilities.
+    risk : list of [share of bags answered, share of wrong answers]
+        The surest bags first; of bags with one label each.
     score_columns : list of str
         What is shown of single bags: "probability of 'yes'".
     wrong, unsure : list of BagLine
@@ -162,6 +184,8 @@ class Assessment:
     labels: list[LabelCounts] = field(default_factory=list)
     curves: list[ClassCurves] = field(default_factory=list)
     without_curves: str = ""
+    reliability: list[ClassReliability] = field(default_factory=list)
+    risk: list[list[float]] = field(default_factory=list)
     score_columns: list[str] = field(default_factory=list)
     wrong: list[BagLine] = field(default_factory=list)
     unsure: list[BagLine] = field(default_factory=list)

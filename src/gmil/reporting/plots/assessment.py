@@ -11,7 +11,7 @@ from gmil.reporting.plots.svg import Plot, hint, points_text, tag
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gmil.reporting.assessment.content import ClassCurves, Importance
+    from gmil.reporting.assessment.content import ClassCurves, ClassReliability, Importance
 
 _LONGEST_NAME = 26
 
@@ -35,13 +35,27 @@ def draw_precision_recall(curves: Sequence[ClassCurves]) -> Plot:
     return _draw("Precision-recall curves", lines, *axes)
 
 
+def draw_reliability(curves: Sequence[ClassReliability]) -> Plot:
+    """Draw the share of bags of a class against the probability given; on the diagonal probabilities are true."""
+    axes = Axis("predicted probability", 0, 1), Axis("share of bags", 0, 1.02)
+    lines = [([point[:2] for point in c.points], f"{c.label}: mean gap {c.gap:.3f}") for c in curves]
+    return _draw("Reliability", lines, *axes, diagonal=True)
+
+
+def draw_risk(points: list[list[float]]) -> Plot:
+    """Draw the share of wrong answers against the share of bags that are answered, the surest first."""
+    highest = max(0.05, 1.1 * max(risk for _, risk in points))
+    axes = Axis("share of bags answered", 0, 1), Axis("share of wrong answers", 0, highest)
+    return _draw("Risk against coverage", [(points, "the surest bags first")], *axes)
+
+
 def _draw(
     title: str, lines: Sequence[tuple[list[list[float]], str]], x_axis: Axis, y_axis: Axis, *, diagonal: bool = False
 ) -> Plot:
     plot = Plot(title, width=340, height=320, top=22)
     x, y = frame(plot, x_axis, y_axis)
     if diagonal:
-        plot.add(tag("line", hint("chance"), x1=x(0), x2=x(1), y1=y(0), y2=y(1), class_="floor"))
+        plot.add(tag("line", hint("chance, or calibrated"), x1=x(0), x2=x(1), y1=y(0), y2=y(1), class_="floor"))
     for i, (points, words) in enumerate(lines):
         places = points_text((x(a), y(b)) for a, b in points)
         plot.add(tag("polyline", hint(words), points=places, class_=f"line c{i}"))

@@ -1,0 +1,175 @@
+"""Wrong labels: the noise model by hand, planted flips, and tables that are corrected and read back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+
+import gmil
+from gmil.checks.labels import noise
+from gmil.checks.labels.noise import flag, suspect
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Return bags that are told apart well, their labels with four of them flipped, and which."""
+    bags, y = gmil.make_bags(60, bag_size=(4, 8), separation=7, witness_rate=0.4, random_state=0, return_X_y=True)
+    wrong = np.zeros(60, dtype=bool)
+    wrong[[3, 20, 41, 55]] = True
+    names = np.array([f"b{i}" for i in range(60)])
+    named = gmil.Bags(bags.instances, bags.offsets, bag_ids=names)
+    return named, np.where(wrong, 1 - y, y), wrong
+
+
+@pytest.fixture(scope="module")
+def found(planted):
+    bags, y, _ = planted
+    return gmil.find_label_issues(bags, y, n_rounds=2, n_jobs=1)
+
+
+# ------------------------------------------------------------------ the noise model
+
+
+def test_a_far_bag_on_the_wrong_side_is_suspected_where_others_are_told_apart():
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    clear = 3 * (2 * y - 1) + 0.3 * rng.normal(size=100)
+    labels = y.copy()
+    labels[:3] = 1 - y[:3]
+    wrong = suspect(clear, labels, 0.1).wrong
+    assert wrong[:3].min() > 0.8
+    assert wrong[3:].max() < 0.05
+    vague = 0.3 * (2 * y - 1) + rng.normal(size=100)
+    assert suspect(vague, labels, 0.1).wrong.max() < 0.5
+
+
+def test_several_classes_suggest_the_class_that_evidence_is_for():
+    y = np.arange(90) % 3
+    evidence = np.random.default_rng(0).normal(scale=0.3, size=(90, 3)) + 4 * np.eye(3)[y]
+    labels = y.copy()
+    labels[0] = 1
+    found = suspect(evidence, labels, 0.1)
+    assert found.wrong[0] == found.wrong.max() > 0.8
+    assert found.suggested[0] == y[0]
+    assert_allclose(found.classes.sum(axis=1), 1)
+
+
+def test_the_gradient_of_the_likelihood_is_right(monkeypatch):
+    """What the solver is given is the slope of what it minimises."""
+    seen = {}
+
+    def keep(loss, start, **_):
+        seen["loss"] = loss
+        return type("Found", (), {"x": start, "fun": 0.0})
+
+    monkeypatch.setattr(noise, "minimize", keep)
+    rng = np.random.default_rng(0)
+    suspect(rng.normal(size=(20, 3)), np.arange(20) % 3, 0.1)
+    point = np.array([0.3, -0.2, 0.5])
+    assert_allclose(seen["loss"](point)[1], approx_fprime(point, lambda p: seen["loss"](p)[0], 1e-6), rtol=1e-3)
+
+
+def test_flags_hold_the_rate_by_their_own_probabilities():
+    wrong = np.array([0.99, 0.9, 0.7, 0.6, 0.4, 0.0])
+    flagged = flag(wrong, 0.2)
+    assert flagged.tolist() == [True, True, True, False, False, False]
+    assert (1 - wrong[flagged]).mean() <= 0.2
+    assert flag(wrong, 0.05).tolist() == [True, False, False, False, False, False]
+    assert not flag(np.full(5, 0.4), 0.9).any()
+
+
+def test_the_share_of_false_alarms_on_generated_evidence():
+    """Normal evidence, one label in ten flipped: the rate holds, and labels as they are have few alarms."""
+    rng = np.random.default_rng(0)
+    false = flagged = clean = 0
+    for _ in range(30):
+        y = np.arange(200) % 2
+        evidence = 2 * (2 * y - 1) + rng.normal(size=200)
+        wrong = rng.permutation(200) < 20
+        found = flag(suspect(evidence, np.where(wrong, 1 - y, y), 0.1).wrong, 0.2)
+        false, flagged = false + (found & ~wrong).sum(), flagged + found.sum()
+        clean += flag(suspect(evidence, y, 0.1).wrong, 0.2).sum()
+    assert false / flagged <= 0.2
+    assert flagged - false >= 0.5 * 20 * 30
+    assert clean <= 0.02 * 200 * 30
+
+
+# ------------------------------------------------------------------ bags
+
+
+def test_planted_flips_come_first_and_are_flagged(found, planted):
+    _, y, wrong = planted
+    assert set(found.order[:4].tolist()) == {3, 20, 41, 55}
+    assert found.flagged[wrong].sum() >= 2
+    assert not found.flagged[~wrong].any()
+    assert_array_equal(found.suggested[found.flagged], 1 - y[found.flagged])
+    assert (found.evidence[wrong] < 0).all()
+    assert 0 < found.rate < 0.2
+
+
+def test_the_strongest_instances_are_numbers_in_the_bag(found, planted):
+    bags, *_ = planted
+    assert set(found.order[:4].tolist()) <= set(found.strongest)
+    assert all(max(numbers) < bags.sizes[i] for i, numbers in found.strongest.items())
+
+
+def test_the_table_is_corrected_and_read_back(found, planted, tmp_path):
+    bags, y, wrong = planted
+    file = tmp_path / "issues.csv"
+    found.to_csv(file)
+    table = pyarrow.csv.read_csv(file)
+    assert table.num_rows == 60
+    assert table.column("bag")[0].as_py() in {"b3", "b20", "b41", "b55"}
+    rows = table.to_pylist()
+    for row in rows:
+        row["corrected"] = str(1 - row["label"]) if row["bag"] in {"b3", "b20", "b41", "b55"} else None
+    pyarrow.csv.write_csv(type(table).from_pylist(rows), file)
+    corrected = gmil.apply_corrections(bags, y, file)
+    assert_array_equal(corrected, np.where(wrong, 1 - y, y))
+    assert corrected.dtype == y.dtype
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bag,corrected\nb99,1\n", "names bags that are not here: b99"),
+        ("bag,corrected\nb3,maybe\n", r"corrects bag 3 \(b3\) to 'maybe', which is no class"),
+        ("bag,label\nb3,1\n", "must have the columns bag and corrected"),
+    ],
+)
+def test_wrong_corrections_are_refused(planted, tmp_path, text, message):
+    bags, y, _ = planted
+    (tmp_path / "issues.csv").write_text(text)
+    with pytest.raises(gmil.GmilError, match=message):
+        gmil.apply_corrections(bags, y, tmp_path / "issues.csv")
+
+
+def test_copies_with_different_labels_are_named():
+    bags, y = gmil.make_bags(40, bag_size=(3, 5), random_state=0, return_X_y=True)
+    both = gmil.Bags.concat([bags, bags[[5]].with_instances(bags[[5]].instances + 1e-5)])
+    found = gmil.find_label_issues(both, np.append(y, 1 - y[5]), n_rounds=1, n_jobs=1)
+    assert found.duplicates == [(5, 40)]
+
+
+@pytest.mark.parametrize("asked", [{"fdr": 0}, {"fdr": 1.5}, {"rate": 0}, {"n_rounds": 0}])
+def test_bad_questions_are_refused(planted, asked):
+    bags, y, _ = planted
+    with pytest.raises(gmil.BagValidationError, match=next(iter(asked))):
+        gmil.find_label_issues(bags, y, **asked)
+
+
+def test_the_command_writes_a_table_and_a_page(planted, tmp_path, run):
+    bags, y, _ = planted
+    gmil.write(tmp_path / "bags.parquet", bags[:30], y[:30])
+    result = run(
+        "check", tmp_path / "bags.parquet", "--issues", tmp_path / "issues.csv", "-o", tmp_path / "page.html", "--json"
+    )
+    assert result.exit_code == 0, result.stderr
+    assert '"label_issues"' in result.stdout
+    assert "corrected" in (tmp_path / "issues.csv").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "Labels that may be wrong" in page
+    assert "strongest instances" in page
