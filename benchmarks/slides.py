@@ -11,8 +11,8 @@ process of its own, whose largest resident memory is measured. A rate is bytes o
 
 ``tumours`` measures scores of patches on slides of patients that the model never saw: AUC over all patches, that of a
 logistic regression that was trained on true labels of patches, and whether the largest region of patches above a
-threshold, each next to another on four sides, overlaps the true tumour (intersection over union of at least 0.5). AUCs are
-those of every fold. With ``--older SRC`` an older version scores the patches of the first fold too.
+threshold, each next to another on four sides, overlaps the true tumour (intersection over union of at least 0.5). AUCs
+are those of every fold. With ``--older SRC`` an older version scores the patches of the first fold too.
 Threshold and bandwidth of smoothing are chosen on training slides.
 """
 
