@@ -1,7 +1,8 @@
 """Generated slides: how fast folders are read, what a cross-validation of them takes, and whether tumours are found.
 
 ``python benchmarks/slides.py speed --out FOLDER [--slides 200] [--patches 5000] [--features 1024] [--folds 5]``
-``python benchmarks/slides.py tumours --out FOLDER [--slides 200] [--patches 500] [--features 128] [--folds 3]``
+``python benchmarks/slides.py tumours --out FOLDER [--slides 200] [--patches 1000] [--features 128] [--folds 3]
+[--older SRC]``
 
 ``speed`` writes a cohort of float16 embeddings as TRIDENT does (200 x 5000 x 1024 take 2 GB), and removes it. Rates are
 medians of three passes, in turns: plain h5py reads every file at once; the sampling pass draws 20 000 patches of all
@@ -10,7 +11,8 @@ process of its own, whose largest resident memory is measured. A rate is bytes o
 
 ``tumours`` measures scores of patches on slides of patients that the model never saw: AUC over all patches, that of a
 logistic regression that was trained on true labels of patches, and whether the largest region of patches above a
-threshold, each next to another on four sides, overlaps the true tumour (intersection over union of at least 0.5).
+threshold, each next to another on four sides, overlaps the true tumour (intersection over union of at least 0.5). AUCs
+are those of every fold. With ``--older SRC`` an older version scores the patches of the first fold too.
 Threshold and bandwidth of smoothing are chosen on training slides.
 """
 
@@ -131,14 +133,22 @@ def tumours(asked: argparse.Namespace) -> dict:
     finally:
         shutil.rmtree(folder)
     folds = StratifiedGroupKFold(asked.folds, shuffle=True, random_state=0).split(found.y, found.y, found.groups)
-    cells = [of_fold(found.bags, found.y, truth, train, test) for train, test in folds]
-    known = np.concatenate([cell["truth"] for cell in cells])
+    cells = []
+    for number, (train, test) in enumerate(folds):
+        cell = of_fold(found.bags, found.y, truth, train, test)
+        if asked.older and number == 0:
+            cell["older"] = older_scores(asked, found.bags[train], found.y[train], found.bags[test])
+        cells.append(cell)
+        print(number, cell["seconds"], float(np.mean(cell["overlaps"] >= 0.5)), file=sys.stderr, flush=True)
+
+    def auc(values: str, known: str = "truth") -> list[float]:
+        return [round(float(roc_auc_score(cell[known], cell[values])), 4) for cell in cells if values in cell]
+
     return {
-        "auc_of_patches": roc_auc_score(known, np.concatenate([cell["scores"] for cell in cells])),
-        "auc_by_true_labels": roc_auc_score(known, np.concatenate([cell["supervised"] for cell in cells])),
-        "auc_of_bags": roc_auc_score(
-            np.concatenate([cell["y"] for cell in cells]), np.concatenate([cell["decisions"] for cell in cells])
-        ),
+        "auc_of_patches": auc("scores"),
+        "auc_by_true_labels": auc("supervised"),
+        "auc_of_patches_by_the_older_version": auc("older"),
+        "auc_of_bags": auc("decisions", "y"),
         "share_of_tumours_found": float(np.mean(np.concatenate([cell["overlaps"] for cell in cells]) >= 0.5)),
         "mean_overlap": float(np.mean(np.concatenate([cell["overlaps"] for cell in cells]))),
         "chosen": [cell["chosen"] for cell in cells],
@@ -164,6 +174,24 @@ def of_fold(bags: gmil.Bags, y: np.ndarray, truth: np.ndarray, train: np.ndarray
         "chosen": chosen,
         "seconds": seconds,
     }
+
+
+OLDER = """
+import sys, numpy as np, gmil
+found = np.load(sys.argv[1])
+model = gmil.WeightedGMIL(random_state=0).fit(gmil.Bags(found["X"], found["offsets"]), found["y"])
+np.save(sys.argv[2], model.score_instances(gmil.Bags(found["Z"], found["z_offsets"])))
+"""
+
+
+def older_scores(asked: argparse.Namespace, train: gmil.Bags, y: np.ndarray, test: gmil.Bags) -> np.ndarray:
+    """Return scores of test patches by the version of gmil whose sources lie at ``--older``."""
+    given, scores = Path(asked.out) / "older.npz", Path(asked.out) / "older.npy"
+    np.savez(given, X=train.instances, offsets=train.offsets, y=y, Z=test.instances, z_offsets=test.offsets)
+    command = [sys.executable, "-c", OLDER, str(given), str(scores)]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": asked.older})
+    given.unlink()
+    return np.load(scores)
 
 
 def choose(bags: gmil.Bags, scores: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
@@ -208,9 +236,10 @@ if __name__ == "__main__":
     parser.add_argument("--patches", type=int, default=None)
     parser.add_argument("--features", type=int, default=None)
     parser.add_argument("--folds", type=int, default=None)
+    parser.add_argument("--older", help="the src folder of an older version, to score patches of the first fold by")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    defaults = {"speed": (5000, 1024, 5), "tumours": (500, 128, 3)}[given.what]
+    defaults = {"speed": (5000, 1024, 5), "tumours": (1000, 128, 3)}[given.what]
     for name, default in zip(("patches", "features", "folds"), defaults, strict=True):
         setattr(given, name, getattr(given, name) or default)
     Path(given.out).mkdir(parents=True, exist_ok=True)

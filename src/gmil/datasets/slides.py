@@ -26,6 +26,8 @@ _ZONES = 12
 _SITES = 5
 _STAINS = 4
 _LOOKALIKE_SHARE = 0.05
+_DIRECTIONS, _REST = 96, 0.3
+"""Wide embeddings vary along few directions; the standard deviation along all others."""
 _TISSUE_SPREAD, _SITE_SPREAD, _SLIDE_SPREAD = 2.0, 0.5, 0.5
 
 
@@ -44,6 +46,7 @@ class MadeSlide(NamedTuple):
 class _World(NamedTuple):
     """What all slides share; rows are directions in the space of embeddings."""
 
+    spread: Floats  # (n_directions, n_features): embeddings vary along these, and little along others
     tissues: Floats  # (n_tissues, n_features)
     stains: Floats  # (n_stains, n_features)
     tumour: Floats  # (n_features,), of length 1
@@ -79,7 +82,8 @@ def make_slides(
     A slide is a piece of tissue on a lattice, with zones of several kinds of tissue. A slide of a positive patient has
     one compact tumour: its patches form one region, each next to another one. All slides have patches that resemble the
     tumour, in a direction of their own, and a stain of their own and of their site, which moves all patches, along the
-    tumour too. So the mean of a slide does not give its label away.
+    tumour too. So the mean of a slide does not give its label away. As those of encoders do, wide embeddings vary along
+    a part of all directions, here 96.
 
     Parameters
     ----------
@@ -101,7 +105,7 @@ def make_slides(
     most_slides_per_patient : int
         A patient has one slide up to so many.
     separation : float
-        The distance of tumour from other patches, in standard deviations of a feature.
+        The distance of tumour from other patches, in standard deviations along its direction.
     dtype : {"float16", "float32", "float64"}
         The type of embeddings in the files.
     random_state : int
@@ -175,14 +179,14 @@ def _patients(n_slides: int, positive_share: float, most: int, seed: int) -> Ite
 
 
 def _make_world(n_features: int, generator: np.random.Generator) -> _World:
-    directions = generator.standard_normal((_TISSUES + _STAINS + 2, n_features))
+    n_needed = _TISSUES + _STAINS + 2
+    directions = generator.standard_normal((max(n_needed, min(_DIRECTIONS, n_features)), n_features))
     if len(directions) <= n_features:
         directions = np.linalg.qr(directions.T)[0].T
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    tumour, other = directions[-2:]
-    stains = directions[_TISSUES:-2]
-    stains[0] = tumour  # a stain may look like tumour
-    return _World(directions[:_TISSUES], stains, tumour, 0.5 * tumour + np.sqrt(0.75) * other)
+    tissues, (tumour, other) = directions[:_TISSUES], directions[n_needed - 2 : n_needed]
+    stains = np.vstack([tumour, directions[_TISSUES + 1 : n_needed - 2]])  # a stain may look like tumour
+    return _World(directions, tissues, stains, tumour, 0.5 * tumour + np.sqrt(0.75) * other)
 
 
 def _tissue(size: int, n_tumour: int, generator: np.random.Generator) -> tuple[Integers, Booleans, Integers]:
@@ -228,6 +232,8 @@ def _embeddings(
 ) -> NDArray[np.float32]:
     size, n_features = len(zones), len(world.tumour)
     X = generator.standard_normal((size, n_features), dtype=np.float32)
+    X *= np.float32(_REST)
+    X += generator.standard_normal((size, len(world.spread)), dtype=np.float32) @ world.spread.astype(np.float32)
     X += (_TISSUE_SPREAD * world.tissues).astype(np.float32)[zones]
     X += (stain @ world.stains).astype(np.float32)
     X[tumour] += (separation * world.tumour).astype(np.float32)
