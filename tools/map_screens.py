@@ -33,6 +33,7 @@ def make_slide(rng: np.random.Generator, has_tumour: bool) -> tuple[np.ndarray, 
 
 def main() -> None:
     """Write the screens."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     sys.path.insert(0, str(ROOT))
@@ -49,13 +50,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         write_maps(model, bags[24:], folder, y=words[24:], title="Twelve slides that the model never saw", smooth=True)
         browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        for target, width, height, theme in ((WIDE, 1080, 1250, "light"), (NARROW, 390, 1500, "dark")):
+        for target, width, height, theme in ((WIDE, 1080, 900, "light"), (NARROW, 390, 844, "dark")):
             page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
             page.goto((Path(folder) / "index.html").as_uri())
             page.get_by_label("Order").select_option("probability")
             page.locator(".sm-card").first.click()
             page.wait_for_timeout(1500)
-            page.screenshot(path=target)
+            page.screenshot(path=target, full_page=True)
+            with Image.open(target) as picture:  # few colours make small files
+                picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 if __name__ == "__main__":
