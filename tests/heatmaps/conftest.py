@@ -83,6 +83,28 @@ def write_tiff(path, width=512, height=384, tile=128, mpp=None):
     return path
 
 
+class ByFirstFeature:
+    """Scores patches by their first feature, and bags by the highest."""
+
+    classes_ = np.array(["normal", "tumour"])
+
+    def __init__(self, sign=1.0):
+        self.sign = sign
+
+    def decision_function(self, bags):
+        return np.array([self.sign * bag[:, 0].max() for bag in bags])
+
+    def predict(self, bags):
+        return self.classes_[(self.decision_function(bags) > 0).astype(int)]
+
+    def predict_proba(self, bags):
+        positive = 1 / (1 + np.exp(-self.decision_function(bags)))
+        return np.column_stack([1 - positive, positive])
+
+    def score_instances(self, bags):
+        return self.sign * bags.instances[:, 0]
+
+
 class Cohort(NamedTuple):
     bags: gmil.Bags
     y: np.ndarray

@@ -7,35 +7,13 @@ import time
 import numpy as np
 import pytest
 from tests.browser import LONG, NARROW, WIDE, chromium, colours, overflow, visit  # noqa: F401  fixtures
-from tests.heatmaps.conftest import lattice, one_slide, write_tiff
+from tests.heatmaps.conftest import ByFirstFeature, lattice, one_slide, write_tiff
 
 import gmil
 from gmil.heatmaps import page as page_module
 from gmil.heatmaps import write_maps
 
 EVIL = "</script><img src=x onerror=alert(1)> & Ж木"
-
-
-class ByFirstFeature:
-    """Scores patches by their first feature, and bags by the highest."""
-
-    classes_ = np.array(["normal", "tumour"])
-
-    def __init__(self, sign=1.0):
-        self.sign = sign
-
-    def decision_function(self, bags):
-        return np.array([self.sign * bag[:, 0].max() for bag in bags])
-
-    def predict(self, bags):
-        return self.classes_[(self.decision_function(bags) > 0).astype(int)]
-
-    def predict_proba(self, bags):
-        positive = 1 / (1 + np.exp(-self.decision_function(bags)))
-        return np.column_stack([1 - positive, positive])
-
-    def score_instances(self, bags):
-        return self.sign * bags.instances[:, 0]
 
 
 def cohort(n_slides=3, width=10, height=8):
