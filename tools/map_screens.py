@@ -1,4 +1,4 @@
-"""Write the screen of docs/guide/heatmaps.md: make slides and maps, and take a picture of the page."""
+"""Write the screens of docs/guide/heatmaps.md: make slides and maps, and take pictures of the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import gmil
 from gmil.heatmaps import write_maps
 
 ROOT = Path(__file__).parents[1]
-TARGET = ROOT / "docs" / "guide" / "heatmap_page.png"
+WIDE, NARROW = (ROOT / "docs" / "guide" / f"heatmap_{name}.png" for name in ("page", "phone"))
 
 
 def make_slide(rng: np.random.Generator, has_tumour: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -32,7 +32,8 @@ def make_slide(rng: np.random.Generator, has_tumour: bool) -> tuple[np.ndarray, 
 
 
 def main() -> None:
-    """Write the screen."""
+    """Write the screens."""
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
     sys.path.insert(0, str(ROOT))
@@ -49,12 +50,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         write_maps(model, bags[24:], folder, y=words[24:], title="Twelve slides that the model never saw", smooth=True)
         browser = driver.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1080, "height": 1250})
-        page.goto((Path(folder) / "index.html").as_uri())
-        page.get_by_label("Order").select_option("probability")
-        page.locator(".sm-card").first.click()
-        page.wait_for_timeout(1500)
-        page.screenshot(path=TARGET)
+        for target, width, height, theme in ((WIDE, 1080, 900, "light"), (NARROW, 390, 844, "dark")):
+            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
+            page.goto((Path(folder) / "index.html").as_uri())
+            page.get_by_label("Order").select_option("probability")
+            page.locator(".sm-card").first.click()
+            page.wait_for_timeout(1500)
+            page.screenshot(path=target, full_page=True)
+            with Image.open(target) as picture:  # few colours make small files
+                picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 if __name__ == "__main__":

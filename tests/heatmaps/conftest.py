@@ -54,6 +54,57 @@ def lattice(width, height, step, left=0, top=0):
     return x.ravel(), y.ravel()
 
 
+def write_tiff(path, width=512, height=384, tile=128, mpp=None):
+    """Write a tiled TIFF as OpenSlide reads it: one level, one grey a tile, no compression."""
+    n = (width // tile) * (height // tile)
+    grey = [bytes([40 + 15 * i]) * (3 * tile * tile) for i in range(n)]
+    size, at = len(grey[0]), 8 + n * len(grey[0])
+    bits_at = at + 8 * n
+    entries = [
+        *[
+            (256, 4, 1, width),
+            (257, 4, 1, height),
+            (258, 3, 3, bits_at),
+            (259, 3, 1, 1),
+            (262, 3, 1, 2),
+            (277, 3, 1, 3),
+        ],
+        *([(282, 5, 1, bits_at + 8), (283, 5, 1, bits_at + 8), (296, 3, 1, 3)] if mpp else []),
+        *[(322, 3, 1, tile), (323, 3, 1, tile), (324, 4, n, at), (325, 4, n, at + 4 * n)],
+    ]
+    with path.open("wb") as file:
+        file.write(struct.pack("<2sHI", b"II", 42, bits_at + 16) + b"".join(grey))
+        file.write(struct.pack(f"<{2 * n}I", *(8 + i * size for i in range(n)), *[size] * n))
+        file.write(struct.pack("<4H2I", 8, 8, 8, 0, round(10000 / (mpp or 1)), 1))
+        file.write(struct.pack("<H", len(entries)))
+        for entry in entries:
+            file.write(struct.pack("<HHII", *entry))
+        file.write(struct.pack("<I", 0))
+    return path
+
+
+class ByFirstFeature:
+    """Scores patches by their first feature, and bags by the highest."""
+
+    classes_ = np.array(["normal", "tumour"])
+
+    def __init__(self, sign=1.0):
+        self.sign = sign
+
+    def decision_function(self, bags):
+        return np.array([self.sign * bag[:, 0].max() for bag in bags])
+
+    def predict(self, bags):
+        return self.classes_[(self.decision_function(bags) > 0).astype(int)]
+
+    def predict_proba(self, bags):
+        positive = 1 / (1 + np.exp(-self.decision_function(bags)))
+        return np.column_stack([1 - positive, positive])
+
+    def score_instances(self, bags):
+        return self.sign * bags.instances[:, 0]
+
+
 class Cohort(NamedTuple):
     bags: gmil.Bags
     y: np.ndarray

@@ -133,6 +133,15 @@ def test_a_png_has_the_map_on_white_a_legend_and_words_of_its_own(found, tmp_pat
     assert read_png((tmp_path / "bare.png").read_bytes()).pixels.shape == (height, width, 3)
 
 
+def test_the_legend_of_a_large_picture_is_as_large(tmp_path):
+    x, y = np.array([0.0, 256.0 * 4000]), np.zeros(2)
+    gmil.heatmap(one_slide(x, y, 256), [1.0, 2.0]).save_png(tmp_path / "m.png")
+    pixels = read_png((tmp_path / "m.png").read_bytes()).pixels
+    assert pixels.shape[1] == 2048
+    dark = np.flatnonzero((pixels[-60:] < 90).all(axis=2).any(axis=1))
+    assert len(dark) > 15  # letters of twice the size
+
+
 def test_a_notebook_shows_the_picture(found):
     assert read_png(found._repr_png_()).pixels.shape[2] == 3
 

@@ -7,35 +7,13 @@ import time
 import numpy as np
 import pytest
 from tests.browser import LONG, NARROW, WIDE, chromium, colours, overflow, visit  # noqa: F401  fixtures
-from tests.heatmaps.conftest import lattice, one_slide
+from tests.heatmaps.conftest import ByFirstFeature, lattice, one_slide, write_tiff
 
 import gmil
 from gmil.heatmaps import page as page_module
 from gmil.heatmaps import write_maps
 
 EVIL = "</script><img src=x onerror=alert(1)> & Ж木"
-
-
-class ByFirstFeature:
-    """Scores patches by their first feature, and bags by the highest."""
-
-    classes_ = np.array(["normal", "tumour"])
-
-    def __init__(self, sign=1.0):
-        self.sign = sign
-
-    def decision_function(self, bags):
-        return np.array([self.sign * bag[:, 0].max() for bag in bags])
-
-    def predict(self, bags):
-        return self.classes_[(self.decision_function(bags) > 0).astype(int)]
-
-    def predict_proba(self, bags):
-        positive = 1 / (1 + np.exp(-self.decision_function(bags)))
-        return np.column_stack([1 - positive, positive])
-
-    def score_instances(self, bags):
-        return self.sign * bags.instances[:, 0]
 
 
 def cohort(n_slides=3, width=10, height=8):
@@ -294,6 +272,30 @@ def test_overlapping_patches_are_averaged_on_the_page_too(visit, tmp_path):  # n
     left, middle, right = (colour_at(page, x, 0.5)[:3] for x in (0.3, 0.5, 0.7))
     assert (left, right) == ([68, 1, 84], [253, 231, 37])
     assert middle == pytest.approx([33, 145, 140], abs=4)  # the middle of viridis
+
+
+def test_a_slide_lies_below_the_map_and_the_opacity_can_be_chosen(visit, tmp_path):  # noqa: F811
+    pytest.importorskip("openslide")
+    write_tiff(tmp_path / "s1.tiff")  # 512 x 384, every tile of 128 a grey of its own
+    x, y = lattice(2, 2, 64, 256, 192)
+    bags = one_slide(x, y, 64).with_instances(np.array([[0.0], [1.0], [1.0], [1.0]]))
+    write_maps(ByFirstFeature(), bags, tmp_path / "maps", slides=tmp_path)
+    page = opened(visit, tmp_path / "maps" / "index.html")
+    page.wait_for_timeout(300)
+    bare = colour_at(page, 0.4, 0.2)
+    assert bare[3] == 255
+    assert max(bare[:3]) - min(bare[:3]) <= 2  # the grey of the slide
+    grey, mixed = np.array(colour_at(page, 0.5, 0.4)[:3]), np.array(colour_at(page, 0.52, 0.52)[:3])
+    assert max(mixed) - min(mixed) > 10  # half map, half slide
+    page.get_by_label("Opacity of the map").focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(100)
+    under = np.array(colour_at(page, 0.52, 0.52)[:3])
+    assert max(under) - min(under) <= 2
+    page.keyboard.press("End")
+    page.wait_for_timeout(100)
+    assert colour_at(page, 0.52, 0.52)[:3] in ([68, 1, 84], [253, 231, 37])
+    assert grey.max() - grey.min() <= 2
 
 
 # ------------------------------------------------------------------ two slides, two models

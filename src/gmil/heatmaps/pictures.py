@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 OPACITY = 0.5
 """Of the map on a slide: between the 0.4 and 0.6 that others take."""
 _NARROWEST = 320
+_READABLE = 1000
+"""Pixels of width for which letters are made."""
 _MARGIN, _BAR = 10, 14
 _INK = 40
 
@@ -63,7 +65,13 @@ def draw_picture(found: HeatMap, slide: SlideImage | None = None, *, legend: boo
         share = OPACITY
     covered = patches[..., 3] > 0
     picture[covered] = _clip(share * patches[covered, :3] + (1 - share) * picture[covered])
-    return _stacked([picture, draw_legend(found, max(picture.shape[1], _NARROWEST))]) if legend else picture
+    return _stacked([picture, _enlarged_legend(found, max(picture.shape[1], _NARROWEST))]) if legend else picture
+
+
+def _enlarged_legend(found: HeatMap, width: int) -> NDArray[np.uint8]:
+    """Return a legend that can be read where the picture is large and shown small."""
+    times = max(1, round(width / _READABLE))
+    return draw_legend(found, width // times).repeat(times, axis=0).repeat(times, axis=1)
 
 
 def draw_legend(found: HeatMap, width: int) -> NDArray[np.uint8]:
