@@ -129,7 +129,7 @@ def cohort():
         left, top, tumour = tissue(rng)
         found = rng.normal(size=(len(left), 6))
         found[tumour & (label == 1)] += 2.5
-        features.append(found)
+        features.append(found.astype(np.float32))  # as files keep them
         infos.append(np.column_stack([left, top]))
     places = np.concatenate(infos)
     info = {"x": places[:, 0], "y": places[:, 1], "patch_size": np.full(len(places), 256), "unit": ["px"] * len(places)}

@@ -56,7 +56,7 @@ def test_every_slide_gets_three_files_and_the_page_all_of_them(files, cohort, tm
     assert names == {"index.html", *(f"slide {i}{end}" for i in range(3) for end in (".png", ".geojson", ".csv"))}
     scores = cohort.bags.split(cohort.model.score_instances(cohort.bags))
     rows = rows_of(tmp_path / "maps" / "slide 1.csv")
-    np.testing.assert_allclose([float(row["score"]) for row in rows], scores[1], rtol=1e-3)  # files keep 32 bits
+    np.testing.assert_allclose([float(row["score"]) for row in rows], scores[1], rtol=1e-3)
     info = cohort.bags[[1]].instance_info
     assert [int(row["x"]) for row in rows] == info.column("x").to_pylist()
     best = json.loads((tmp_path / "maps" / "slide 1.geojson").read_text())["features"][0]["properties"]
