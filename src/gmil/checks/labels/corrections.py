@@ -37,9 +37,9 @@ def apply_corrections(bags: Any, y: Any, path: str | os.PathLike[str]) -> NDArra
     >>> import gmil
     >>> bags = gmil.Bags.from_list([[[0.0]], [[1.0]]], bag_ids=["a", "b"])
     >>> file = pathlib.Path(tempfile.mkdtemp()) / "issues.csv"
-    >>> _ = file.write_text("bag,label,corrected\na,no,yes\nb,no,\n")
-    >>> gmil.apply_corrections(bags, ["no", "no"], file).tolist()
-    ['yes', 'no']
+    >>> _ = file.write_text("bag,label,corrected\na,no,yes\nb,yes,\n")
+    >>> gmil.apply_corrections(bags, ["no", "yes"], file).tolist()
+    ['yes', 'yes']
     """
     table = _read(path)
     labels = np.asarray(y).tolist()
