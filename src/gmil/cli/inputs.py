@@ -57,7 +57,7 @@ class Reader(NamedTuple):
     """The features of a model; these are taken, in its order, where no others are named."""
     origin: Origin | None = None
     """What a model remembers of its data: columns, for those that are not named and are there."""
-    target: str | None = None
+    target_kind: str | None = None
     event: str | None = None
 
     def of_model(self, model: Any, origin: Origin) -> Reader:
@@ -111,7 +111,7 @@ class Reader(NamedTuple):
             bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
-            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target)
+            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target_kind)
         if not path.exists():
             names = ", ".join(gmil.datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
@@ -133,7 +133,7 @@ class Reader(NamedTuple):
             raise
         y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
         groups = groups_of(bags, reader.group)
-        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target)
+        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target_kind)
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
     from gmil.reporting.plots.svg import Plot
 
-_SIZE = {"width": 400.0, "height": 320.0}
+_SIZE: dict[str, Any] = {"width": 400.0, "height": 320.0}
 _DIAGONAL = Kind("as predicted", 7, line="line dashed", size=0.5)
 RISK_GROUPS = (Kind("lower risk", 0, size=0.8), Kind("higher risk", 1, "square", size=0.8))
 _MOST_POINTS = 2000
