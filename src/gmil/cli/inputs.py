@@ -272,7 +272,7 @@ class Method(NamedTuple):
 
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
         """Return the estimator for data; behind a step for missing values, where one is asked for."""
-        from gmil.cli.targets import DEFAULTS
+        from gmil.cli.targets.kinds import DEFAULTS
         from gmil.pipeline import imputing
 
         name = self.name_for(data, DEFAULTS)
