@@ -97,8 +97,11 @@ def witness_bags(seed: int, n_features: int) -> tuple[Any, Any]:
 def witnesses() -> None:
     """R2 where few instances carry the value: 300 training bags, 200 test bags."""
     models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
-    kinds: dict[str, Any] = {f"{n} features": partial(witness_bags, n_features=n) for n in (10, 30)}
-    kinds["maximum"] = max_bags
+    kinds = {
+        "10 features": partial(witness_bags, n_features=10),
+        "30 features": partial(witness_bags, n_features=30),
+        "maximum": max_bags,
+    }
     for kind, make in kinds.items():
         rows: dict[str, list[float]] = {name: [] for name in models}
         for seed in SEEDS:

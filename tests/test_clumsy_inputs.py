@@ -127,7 +127,11 @@ CLUMSY = [
     ("two labels in a bag", "cv {}/varies.csv", "The label of bag 'm0' varies: 0 and 1 (row 1)"),
     ("a bag without a label", "cv {}/unlabelled.csv", "The label of bag 'm1' is missing (row 2; 1 rows have none)."),
     ("one class", "cv {}/one-class.csv", "one class only"),
-    ("labels that are measurements", "cv {}/fractions.csv", "got fractions such as 0.1. Turn them into classes first."),
+    (
+        "labels that are measurements",
+        "cv {}/fractions.csv --method gmil",
+        "got fractions such as 0.1. Turn them into classes first.",
+    ),
     ("a class with one bag", "compare {}/rare.csv -o {}/out", "class 1 has a single bag. Add bags, or leave it out."),
     ("blank cells", "cv {}/blank.csv", "in bag 1 (m1), instance 0, column 0 (width)"),
     ("blank cells, compared", "compare {}/blank.csv -o {}/out", "Fill them with --missing median"),

@@ -17,9 +17,10 @@ WITHOUT_LENGTHS = ["standard", "minmax", "standard+l2", "minmax+l2", "rank"]
 SETTINGS = {
     "GMILCV": {"param_grid": {"scale": [None, "standard"], "n_clusters": [5, 10]}},
     "WeightedGMIL": {"scales": WITHOUT_LENGTHS},
+    "WeightedGMILOrdinal": {"scales": WITHOUT_LENGTHS},
 }
 # Errors of left out bags are flat where penalties are small: rounding picks one of several that are as good.
-TOLERANCES = {"WeightedGMIL": 1e-2}
+TOLERANCES = {"WeightedGMIL": 1e-2, "WeightedGMILOrdinal": 1e-2}
 CLASSIFIERS = [cls for _, cls in gmil.all_estimators() if is_classifier(cls())]
 
 

@@ -181,6 +181,14 @@ def plot_vectors(found):
 
 
 @claims
+def plot_values(found):
+    assert found["found"] > found["known"] + 0.1
+    assert abs(found["held"] - 0.9) < 0.05
+    assert np.mean(found["hits"]) > 0.8
+    assert np.abs(found["shown"][found["is_witness"]]).mean() > 3 * np.abs(found["shown"][~found["is_witness"]]).mean()
+
+
+@claims
 def plot_conformers(found):
     everything, without_another, without_best = found["steps"].values()
     assert without_another.mean() > everything.mean() - 0.02

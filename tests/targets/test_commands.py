@@ -89,7 +89,13 @@ def test_grades_are_asked_for(run, files):
     [
         ("values.csv", ("--exclude", "patient"), ["bag", "prediction", "low_90", "high_90"], "R², variance explained"),
         ("times.csv", ("--event", "died"), ["bag", "risk", "median_time"], "concordance (Harrell)"),
-        ("grades.csv", ("--target", "ordinal"), ["bag", "prediction", "decision_0"], "quadratic kappa"),
+        pytest.param(
+            "grades.csv",
+            ("--target", "ordinal"),
+            ["bag", "prediction", "decision_0"],
+            "quadratic kappa",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_fit_predict_score_and_report(run, files, tmp_path, name, options, columns, measure):
@@ -110,8 +116,8 @@ def test_fit_predict_score_and_report(run, files, tmp_path, name, options, colum
     ("name", "options", "measure", "best"),
     [
         ("values.csv", ("--exclude", "patient"), "R²", "regressor"),
-        ("times.csv", ("--event", "died"), "concordance", ""),
-        ("grades.csv", ("--target", "ordinal"), "quadratic kappa", "gmil"),
+        pytest.param("times.csv", ("--event", "died"), "concordance", "", marks=pytest.mark.slow),
+        pytest.param("grades.csv", ("--target", "ordinal"), "quadratic kappa", "gmil", marks=pytest.mark.slow),
     ],
 )
 def test_compare_and_check(run, files, tmp_path, name, options, measure, best):
@@ -126,6 +132,7 @@ def test_compare_and_check(run, files, tmp_path, name, options, measure, best):
     assert wrong.exit_code != 0
 
 
+@pytest.mark.slow
 def test_check_of_values_and_times(run, files):
     for name, options in (("values.csv", ("--exclude", "patient")), ("times.csv", ("--event", "died"))):
         found = json.loads(run("check", files / name, *options, "--json").stdout)

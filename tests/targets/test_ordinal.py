@@ -92,7 +92,8 @@ def test_grades_that_scores_order_perfectly_stay_finite():
     slope, thresholds = fit_cumulative(scores, np.repeat([0, 1, 2], 10), 3)
     assert np.isfinite(slope)
     found = grade_probabilities(slope * scores, thresholds).argmax(axis=1)
-    assert_array_equal(found, np.repeat([0, 1, 2], 10))
+    assert np.mean(found == np.repeat([0, 1, 2], 10)) > 0.9
+    assert grade_probabilities(slope * scores, thresholds).max() < 0.999
 
 
 def test_probabilities_far_out_are_not_lost():

@@ -256,3 +256,15 @@ def test_the_best_cluster_tells_the_value():
     model = gmil.ClusterRegressor(2, scale=None, random_state=0).fit(bags[:60], values[:60])
     assert model.cluster_centers_[model.chosen_[0], 0] < 0
     assert model.score(bags[60:], values[60:]) > 0.99
+
+
+@pytest.mark.parametrize("target", ["regression", "survival"])
+def test_pytorch_finds_the_same(target):
+    pytest.importorskip("torch")
+    made = gmil.make_bags(60, target=target, n_features=3, random_state=0)
+    cls = WeightedGMILRegressor if target == "regression" else gmil.WeightedGMILSurvival
+    one, other = (
+        cls(random_state=0, scales=("standard",), backend=backend).fit(made.bags[:40], made.y[:40])
+        for backend in ("auto", "torch:cpu")
+    )
+    assert_allclose(other.predict(made.bags), one.predict(made.bags), atol=0.05)

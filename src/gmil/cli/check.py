@@ -11,7 +11,7 @@ import gmil
 from gmil.cli.console import announced, print_table, say
 from gmil.cli.inputs import Method
 from gmil.cli.options import group_options, json_option, page_option, seed_option
-from gmil.cli.targets import with_target
+from gmil.cli.targets.kinds import with_target
 from gmil.errors import SpecificationError
 from gmil.safety.atomic import refuse_target
 

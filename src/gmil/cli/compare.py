@@ -22,8 +22,8 @@ from gmil.cli.options import (
 )
 from gmil.cli.report import save_all
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.cli.target_compare import compare_targets
-from gmil.cli.targets import with_target
+from gmil.cli.targets.compare import compare_targets
+from gmil.cli.targets.kinds import with_target
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader

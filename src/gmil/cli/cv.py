@@ -21,7 +21,7 @@ from gmil.cli.options import (
     split_options,
 )
 from gmil.cli.results import instance_cells, instance_titles
-from gmil.cli.targets import DEFAULTS, is_of_values, print_value_rows, with_target, write_value_page
+from gmil.cli.targets.kinds import DEFAULTS, is_of_values, print_value_rows, with_target, write_value_page
 from gmil.errors import BagValidationError
 
 if TYPE_CHECKING:

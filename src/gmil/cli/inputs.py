@@ -63,7 +63,7 @@ class Reader(NamedTuple):
     """The features of a model; these are taken, in its order, where no others are named."""
     origin: Origin | None = None
     """What a model remembers of its data: columns, for those that are not named and are there."""
-    target: str | None = None
+    target_kind: str | None = None
     event: str | None = None
 
     def of_model(self, model: Any, origin: Origin) -> Reader:
@@ -122,7 +122,7 @@ class Reader(NamedTuple):
             bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
             groups = groups_of(bunch.bags, self.group)
-            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target)
+            return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target_kind)
         if not path.exists():
             names = ", ".join(gmil.datasets.dataset_names())
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
@@ -147,7 +147,7 @@ class Reader(NamedTuple):
             raise
         y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
         groups = groups_of(bags, reader.group)
-        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target)
+        return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target_kind)
 
     def _read_slides(self, folder: Path, *, in_memory: bool, needs_labels: bool) -> LabelledBags:
         """Read a folder of slides, in blocks; where no labels are needed, nor bags named, every slide is a bag."""
@@ -307,7 +307,7 @@ class Method(NamedTuple):
 
     def estimator(self, data: LabelledBags, seed: int | None = None) -> BaseEstimator:
         """Return the estimator for data; behind a step for missing values, where one is asked for."""
-        from gmil.cli.targets import DEFAULTS
+        from gmil.cli.targets.kinds import DEFAULTS
         from gmil.pipeline import imputing
 
         name = self.name_for(data, DEFAULTS)

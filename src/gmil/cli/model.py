@@ -13,7 +13,7 @@ import gmil
 from gmil.cli.console import StreamProgress, announced, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
-from gmil.cli.targets import DEFAULTS, is_of_values, value_table, with_target
+from gmil.cli.targets.kinds import DEFAULTS, is_of_values, value_table, with_target
 from gmil.errors import BagValidationError, ModelFileError
 from gmil.safety.atomic import refuse_target, replacing
 

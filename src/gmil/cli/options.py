@@ -148,6 +148,7 @@ splits_option = click.option(
 _target = (
     click.option(
         "--target",
+        "target_kind",
         type=click.Choice(["classes", "regression", "ordinal", "survival"]),
         help="What the label is; by default by its values, which is said. Grades must be asked for: ordinal.",
     ),

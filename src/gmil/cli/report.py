@@ -11,7 +11,7 @@ import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
 from gmil.cli.score import about_seen
-from gmil.cli.targets import is_of_values, report_values
+from gmil.cli.targets.kinds import is_of_values, report_values
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:

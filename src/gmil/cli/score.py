@@ -11,7 +11,7 @@ from gmil.cli.console import print_table
 from gmil.cli.inputs import for_method
 from gmil.cli.options import group_options, json_option
 from gmil.cli.results import number, percent
-from gmil.cli.targets import is_of_values, score_table
+from gmil.cli.targets.kinds import is_of_values, score_table
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader

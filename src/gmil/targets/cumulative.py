@@ -38,19 +38,25 @@ def fit_cumulative(scores: Floats, grades: Integers, n_grades: int) -> tuple[flo
     first = -np.log(above / (1 - above))
     start = np.concatenate([[0.0], first[:1], np.log(np.maximum(np.diff(first), 1e-3))])
 
+    # Soft targets, as Platt's, keep the slope finite where scores order all bags.
+    sizes = np.bincount(grades, minlength=n_grades)
+    shares = np.where(np.eye(n_grades, dtype=bool), sizes[:, None] + 1, 1) / (sizes[:, None] + n_grades)
+    weights, scaled = shares[grades].ravel(), np.repeat(scaled, n_grades)
+    grades = np.tile(np.arange(n_grades), len(scores))
+
     def loss(parameters: Floats) -> tuple[float, Floats]:
         slope, thresholds = np.exp(parameters[0]), _thresholds(parameters[1:])
         edges = np.concatenate([[-np.inf], thresholds, [np.inf]])
         upper, lower = edges[grades + 1] - slope * scaled, edges[grades] - slope * scaled
         chance = np.maximum(expit(upper) - expit(lower), _LEAST)
-        rise, fall = _density(upper) / chance, _density(lower) / chance
+        rise, fall = weights * _density(upper) / chance, weights * _density(lower) / chance
         of_edges = np.bincount(grades + 1, rise, n_grades + 1) - np.bincount(grades, fall, n_grades + 1)
         of_thresholds = of_edges[1:-1]
         # A threshold is the first and all gaps up to it.
         tails = np.cumsum(of_thresholds[::-1])[::-1]
         gaps = np.exp(parameters[2:])
         gradient = np.concatenate([[-slope * (scaled @ (rise - fall))], tails[:1], tails[1:] * gaps])
-        return float(-np.log(chance).sum()), -gradient
+        return float(-weights @ np.log(chance)), -gradient
 
     bounds = [(-_STEEPEST, _STEEPEST), (-50, 50), *[(-10, 5)] * (n_grades - 2)]
     found: Any = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)

@@ -1,0 +1,1 @@
+"""Values, grades and times on the command line."""

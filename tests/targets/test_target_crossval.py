@@ -1,0 +1,128 @@
+"""Cross-validation of values and times: folds, measures, intervals, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+import gmil
+from gmil.model_selection import target_metrics
+from gmil.model_selection.target_crossval import target_of
+from gmil.target_checks import kind_of_target
+
+
+@pytest.fixture(scope="module")
+def made():
+    return gmil.make_bags(80, target="regression", n_features=3, witness_rate=0.5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def times():
+    return gmil.make_bags(80, target="survival", n_features=3, witness_rate=0.5, random_state=0)
+
+
+def test_measures_are_those_of_scikit_learn(made):
+    result = gmil.cross_validate(gmil.BagRegressor(), made.bags, made.y, cv=5, repeats=2)
+    assert isinstance(result, gmil.TargetResult)
+    assert result.predictions.shape == (1, 2, 80)
+    for own, theirs in (("r2", r2_score), ("mae", mean_absolute_error), ("rmse", root_mean_squared_error)):
+        expected = np.mean([theirs(made.y, row) for row in result.predictions[0]])
+        assert getattr(result, own)() == pytest.approx(expected)
+    assert 0 < result.spearman() <= 1
+    assert "r2 0." in repr(result)
+    for name, (low, high) in result.intervals().items():
+        assert low < result.figures()[name] < high
+    with pytest.raises(ValueError, match="concordance is a measure of survival"):
+        result.concordance()
+
+
+def test_predictions_are_of_models_that_never_saw_the_bag(made):
+    result = gmil.cross_validate(gmil.BagRegressor(), made.bags, made.y, cv=4)
+    test = result.folds[0] == 2
+    model = gmil.BagRegressor().fit(made.bags[~test], made.y[~test])
+    assert_allclose(result.predictions[0, 0, test], model.predict(made.bags[test]))
+    assert_array_equal(np.bincount(result.folds[0]), [20] * 4)
+
+
+def test_groups_settings_pipelines_and_several_targets(made):
+    groups = np.arange(80) // 4
+    y = np.column_stack([made.y, -made.y])
+    pipeline = gmil.make_pipeline(gmil.BagSummaries(), Ridge())
+    result = gmil.cross_validate(
+        pipeline, made.bags, y, cv=5, groups=groups, param_grid={"ridge__alpha": [0.1, 1e6]}, random_state=3
+    )
+    assert result.predictions.shape == (2, 1, 80, 2)
+    assert all(len(np.unique(result.folds[0][groups == group])) == 1 for group in range(20))
+    good, bad = result.r2()
+    assert good > bad
+    narrow = gmil.cross_validate(pipeline, made.bags, y, cv=5).intervals()["r2"]
+    assert narrow[0] < narrow[1]
+
+
+def test_times_are_measured_within_folds(times):
+    result = gmil.cross_validate(gmil.BagCox(random_state=0), times.bags, times.y, cv=4)
+    assert result.target == "survival"
+    right = total = 0.0
+    for fold in range(4):
+        rows = np.flatnonzero(result.folds[0] == fold)
+        assert 0 < times.y["event"][rows].sum() < len(rows)
+        for i in rows:
+            for j in rows:
+                if times.y["event"][i] and times.y["time"][i] < times.y["time"][j]:
+                    total += 1
+                    right += result.predictions[0, 0, i] > result.predictions[0, 0, j]
+    assert result.concordance() == pytest.approx(right / total)
+    low, high = result.intervals()["concordance"]
+    assert low < result.concordance() < high
+    assert result.curves.shape == (1, 1, 80, 50)
+    assert 0 < result.brier() < 0.25
+    assert result.figures()["brier_interval"] is None
+
+
+def test_grades_have_a_kappa():
+    made = gmil.make_bags(60, target="ordinal", n_classes=3, n_features=3, random_state=0)
+    names = np.array(["low", "middle", "high"])
+    model = gmil.WeightedGMILOrdinal(grades=names.tolist(), scales=("standard",), witness_model=False)
+    result = gmil.cross_validate(model, made.bags, names[made.y], cv=3)
+    rank = {name: i for i, name in enumerate(names)}
+    predicted = np.array([rank[name] for name in result.predictions[0, 0]])
+    assert result.kappa() == pytest.approx(target_metrics.quadratic_kappa(made.y, predicted))
+
+
+def test_what_an_estimator_predicts_and_what_a_column_is():
+    assert target_of(gmil.WeightedGMIL()) == "classes"
+    assert target_of(gmil.make_pipeline(gmil.BagSummaries(), Ridge())) == "regression"
+    assert target_of(gmil.WeightedGMILOrdinal()) == "ordinal"
+    assert target_of(gmil.BagCox()) == "survival"
+    assert kind_of_target(np.arange(30))[0] == "regression"
+    assert kind_of_target(np.arange(30) % 5)[0] == "classes"
+    assert kind_of_target(gmil.make_bags(5, target="survival").y)[0] == "survival"
+
+
+def test_what_cannot_be_validated_is_refused(made):
+    with pytest.raises(gmil.BagValidationError, match="at least 2 and at most 80"):
+        gmil.cross_validate(gmil.BagRegressor(), made.bags, made.y, cv=81)
+    with pytest.raises(gmil.BagValidationError, match="Leave out instance_y"):
+        gmil.cross_validate(gmil.BagRegressor(), made.bags, made.y, instance_y=made.instance_y)
+    with pytest.raises(gmil.BagValidationError, match="target must be one of"):
+        gmil.check_data(made.bags, made.y, target="values")
+    with pytest.raises(gmil.BagValidationError, match="one value per bag"):
+        gmil.check_data(made.bags, np.column_stack([made.y, made.y]), target="regression")
+
+
+def test_python_compares_too(made):
+    found = gmil.compare({"a": gmil.BagRegressor(), "b": gmil.PrimeInstanceRegressor()}, made.bags, made.y, cv=3)
+    assert found.best == "a"
+    assert set(found.results) == {"a", "b", "mean", "bag-size"}
+    assert found.to_pandas().shape[0] == 4
+    assert "worse" in str(found)
+    assert "TargetComparison" in repr(found)
+
+
+def test_noise_is_no_better_than_chance():
+    rng = np.random.default_rng(0)
+    bags = gmil.Bags(rng.normal(size=(120, 3)), np.arange(0, 121, 3))
+    assert gmil.check_data(bags, rng.normal(size=40), target="regression").verdict.startswith("no better than")
