@@ -162,7 +162,7 @@ class Reader(NamedTuple):
             )
         say(f"{folder} is read as {found.layout}: {len(found.bags)} bags, {found.bags.n_instances} patches.")
         instance_y = self._labels_of_instances(found.bags)
-        return LabelledBags(folder.name, found.bags, found.y, found.groups, instance_y, self.target, found.folds)
+        return LabelledBags(folder.name, found.bags, found.y, found.groups, instance_y, self.target_kind, found.folds)
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""
