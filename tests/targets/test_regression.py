@@ -12,7 +12,6 @@ from sklearn.model_selection import cross_val_score
 import gmil
 from gmil import Bags, WeightedGMILRegressor
 from gmil.targets.attention import fit_attention
-from gmil.targets.intervals import conformal_width
 from gmil.targets.losses import Squared
 
 REGRESSORS = [
@@ -170,14 +169,15 @@ def test_attention_by_hand():
 # ------------------------------------------------------------------ intervals
 
 
-def test_conformal_widths():
-    errors = np.array([3.0, -1.0, 2.0, -4.0])
-    assert conformal_width(errors, 0.8) == 4
-    assert conformal_width(errors, 0.4) == 2
-    assert conformal_width(errors, 0.9) == np.inf
-    assert conformal_width(np.append(errors, np.nan), 0.8) == 4
+def test_intervals_are_as_wide_as_errors_of_bags_that_were_left_out():
+    made = gmil.make_bags(40, target="regression", n_features=4, random_state=5)
+    model = quick().fit(made.bags, np.column_stack([made.y, -2 * made.y]))
+    model.left_out_errors_ = np.array([[3.0, 30.0], [-1.0, 10.0], [2.0, -20.0], [-4.0, 40.0], [np.nan, np.nan]])
+    for coverage, widths in ((0.8, [4, 40]), (0.4, [2, 20]), (0.9, [np.inf, np.inf])):
+        low, high = np.moveaxis(model.predict_interval(made.bags[:3], coverage=coverage), -1, 0)
+        np.testing.assert_allclose(high - low, [[2 * width for width in widths]] * 3)
     with pytest.raises(gmil.BagValidationError, match="above 0 and below 1"):
-        conformal_width(errors, 1.0)
+        model.predict_interval(made.bags[:3], coverage=1.0)
 
 
 def test_intervals_hold_new_values_as_often_as_promised():

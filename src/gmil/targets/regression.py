@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import register
 from gmil.compat import checks_parameters
+from gmil.conformal import residual_quantile
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Either, Flag, Kind
 from gmil.parameters import parameters
 from gmil.target_checks import check_values
 from gmil.targets.explanation import ValueExplanation, explain_value
-from gmil.targets.intervals import conformal_width
 from gmil.targets.stacked import TargetViews
 from gmil.witnesses.explanation import one_bag
 
@@ -160,7 +160,7 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
             The lower and the upper limit.
         """
         check_is_fitted(self)
-        width = conformal_width(self.left_out_errors_, coverage)
+        width = np.apply_along_axis(residual_quantile, 0, np.abs(self.left_out_errors_), coverage)
         values = self.predict(X)
         return np.stack([values - width, values + width], axis=-1)
 
