@@ -85,6 +85,7 @@ PROJECTS = {
             "sklearn.metrics.accuracy_score",
             "sklearn.metrics.average_precision_score",
             "sklearn.metrics.brier_score_loss",
+            "sklearn.metrics.r2_score",
             "sklearn.metrics.roc_auc_score",
             "sklearn.metrics.roc_curve",
             "sklearn.model_selection.GridSearchCV",
@@ -93,6 +94,7 @@ PROJECTS = {
             "sklearn.model_selection.cross_val_score",
             "sklearn.model_selection.learning_curve",
             "sklearn.model_selection.train_test_split",
+            "sklearn.multioutput.MultiOutputRegressor",
             "sklearn.pipeline.Pipeline",
             "sklearn.pipeline.make_pipeline",
             "sklearn.preprocessing.FunctionTransformer",
@@ -104,6 +106,7 @@ PROJECTS = {
             (f"{_PIPELINE}.fit", "py:method", f"modules/generated/{_PIPELINE}.html#{_PIPELINE}.fit"),
             ("accuracy_score", "std:label", "modules/model_evaluation.html#accuracy-score"),
             ("df_output_transform", "std:label", "modules/df_output_transform.html#df-output-transform"),
+            ("r2_score", "std:label", "modules/model_evaluation.html#r2-score"),
             ("metadata_routing", "std:label", "metadata_routing.html#metadata-routing"),
             (
                 "sphx_glr_auto_examples_miscellaneous_plot_set_output.py",

@@ -256,7 +256,7 @@ class BagClassifier(ClassifierMixin, BagEstimator, ABC):
             Bags of the same features as the training bags.
         abstain : bool, default=False
             For classes with ``predict_set``: where the prediction set of a bag is not one class, its label is -1, or
-            "unsure" among strings (`gmil.conformal.abstain_label`). Other bags have the class of their set.
+            "unsure" among strings (``gmil.conformal.abstain_label``). Other bags have the class of their set.
         coverage : float, default=0.9
             Of these sets.
         """
