@@ -169,7 +169,7 @@ class TestManyBags:
     @pytest.mark.parametrize("form", ["memory", "lazy"])
     def test_a_fit_learns_from_a_sample_of_them(self, make_labelled, monkeypatch, form):
         bags, y = make_labelled(n_bags=300, sizes=(1, 4))
-        for module in ("streaming", "estimator"):
+        for module in ("streaming", "stacked"):
             monkeypatch.setattr(f"gmil.weighted.{module}.MOST_BAGS", 200)
         given = bags if form == "memory" else lazy(bags)
         model = gmil.WeightedGMIL(max_bags=100, n_points=40, n_centers=20, random_state=0).fit(given, y)

@@ -26,10 +26,11 @@ def use_model(path: Path, bags: gmil.Bags) -> Values:
     if path.stem == "EventDetectors":
         return [EventDetectors.load(path).decide(bags)]
     model = gmil.load(path)
-    if not is_classifier(model):
+    if hasattr(model, "transform") and not is_classifier(model):
         found = model.transform(bags)
         return [_dense(found.instances if isinstance(found, gmil.Bags) else found)]
-    found = [model.decision_function(bags), model.predict(bags)]
+    found = [model.decision_function(bags)] if is_classifier(model) else []
+    found.append(model.predict(bags))
     if hasattr(model, "score_instances"):
         found.append(np.concatenate([np.ravel(scores) for scores in model.score_instances(bags)]))
     return found

@@ -33,9 +33,10 @@ def with_target(method: Method, data: LabelledBags) -> LabelledBags:
 
     target, has_times = data.target, data.y.dtype.names is not None
     if method.method is not None or method.paper:
-        own = target_of(gmil.own_methods.all_methods()[method.name]())
+        name = method.name  # which makes a method of the user known
+        own = target_of(gmil.own_methods.all_methods()[name]())
         if target not in (None, own):
-            msg = f"--target {target} is not what {method.name} predicts: {own}. Leave out --method or --target."
+            msg = f"--target {target} is not what {name} predicts: {own}. Leave out --method or --target."
             raise BagValidationError(msg)
         target = own
     elif target is None:
