@@ -13,7 +13,6 @@ import gmil
 from gmil.cli.main import main
 from gmil.heatmaps import write_maps
 
-pytest.importorskip("gmil.slides", reason="This version reads no folders of slides.")
 pytest.importorskip("h5py")
 SIDE = 512
 

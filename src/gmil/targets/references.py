@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ PENALTIES = np.logspace(-3, 4, 15)
 """Of ridge regressions on vectors of bags, to choose from."""
 
 
-class ReferenceRegressor(RegressorMixin, BagEstimator):
+class ReferenceRegressor(RegressorMixin, BagEstimator, ABC):
     """A regressor of bags; a class defines ``_learn`` and ``_values``."""
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {"one_target_": Flag()}
@@ -57,13 +58,13 @@ class ReferenceRegressor(RegressorMixin, BagEstimator):
         self._learn(bags, values.reshape(len(values), -1))
         return self
 
+    @abstractmethod
     def _learn(self, bags: Bags, values: Floats) -> None:
         """Set what a fitted model has, from values of shape (n_bags, n_targets)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _values(self, bags: Bags) -> Floats:
         """Return predictions, (n_bags, n_targets)."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> Floats:
         """Return the value of every bag, (n_bags,) or (n_bags, n_targets).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -50,9 +51,9 @@ class TargetViews(StackedViews):
         weights = np.ones(len(bags))
         return Learning(large, weights, numbers, KERNELS, self.n_points, backend, values, outcomes)
 
+    @abstractmethod
     def _targets(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats, Floats | None]:
         """Return which bags have large values, values in units of their deviation, and outcomes, of checked bags."""
-        raise NotImplementedError
 
     def _keep(self, found: Fitting, learning: Learning, *, sparse: bool) -> Self:
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
     from gmil.weighted.fitting import Learning
 
 
-class HazardMixin:
+class HazardMixin(ABC):
     """Survival curves and concordance of what predicts risks, with a cumulative baseline hazard."""
 
     unique_times_: Floats
     baseline_hazard_: Floats
 
+    @abstractmethod
     def predict(self, X: Any) -> Floats:
         """Return the risk of every bag, (n_bags,)."""
-        raise NotImplementedError
 
     def predict_cumulative_hazard_function(self, X: Any, times: Any = None) -> Floats:
         """Return the cumulative hazard of every bag, (n_bags, n_times).

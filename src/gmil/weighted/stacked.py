@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from gmil.weighted.witness_fitting import InstanceModels
 
 
-class FittedStack(BagEstimator):
+class FittedStack(BagEstimator, ABC):
     """Answers about new bags; a class defines ``_fitted``."""
 
     n_jobs: int | None
@@ -39,8 +40,9 @@ class FittedStack(BagEstimator):
     sparse_: bool
     familiar_distance_: float
 
+    @abstractmethod
     def _fitted(self) -> FittedViews:
-        raise NotImplementedError
+        """Return everything that decides about a bag."""
 
     def _stacked(self, X: Any) -> Floats:
         """Return the sum of all views and models about new bags, (n_bags, n_problems)."""
@@ -140,17 +142,17 @@ class StackedViews(FittedStack):
     def _observe(self, bags: Bags | LazyBags) -> None:
         """Keep what is to be known of training bags beside what is learnt from them."""
 
+    @abstractmethod
     def _learning(self, bags: Bags | LazyBags, y: Any, groups: Any) -> Learning:
         """Return what is to be learnt from checked bags, and set what is known of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _instance_models(self) -> InstanceModels | None:
         """Return what learns models of single instances; None where there are none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _keep(self, found: Fitting, learning: Learning, *, sparse: bool) -> Self:
         """Set what a fitted model has."""
-        raise NotImplementedError
 
     def _check_scales(self, *, sparse: bool, automatic: tuple[str, ...] = SCALES) -> tuple[str | None, ...]:
         """Return the scalings to use; scalings and views that do not exist are refused."""
