@@ -72,7 +72,8 @@ def of_numbers(estimator):
     def score(self, X, y):
         return cls.score(self, X, times(y))
 
-    made = type(cls.__name__, (cls,), {"fit": fit, "score": score, "__doc__": cls.__doc__})
+    own = {"fit": fit, "score": score, "__doc__": cls.__doc__, "__module__": __name__}
+    made = type(cls)(cls.__name__, (cls,), own)
     globals()[cls.__name__] = made  # where pickle looks for it
     return made()
 
