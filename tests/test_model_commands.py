@@ -218,9 +218,11 @@ def test_a_name_that_could_be_two_methods_is_refused():
 
 
 def test_commands_take_the_names_that_tables_print(run, tmp_path):
-    [found] = json.loads(run("cv", "musk1", "--method", "GMIL", "--folds", 2, "--json").stdout)
+    data = tmp_path / "bags.csv"
+    gmil.write(data, *gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True))
+    [found] = json.loads(run("cv", data, "--method", "GMIL", "--folds", 2, "--json").stdout)
     assert found["method"] == "gmil"
-    done = run("compare", "musk1", "--methods", "GMIL,NSK", "--quick", "--folds", 2, "-o", tmp_path / "run")
+    done = run("compare", data, "--methods", "GMIL,NSK", "--quick", "--folds", 2, "-o", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
     rows = json.loads((tmp_path / "run/compare.json").read_text())["rows"]
     assert {"gmil", "nsk"} <= {row["method"] for row in rows}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import shutil
 
 import pytest
 
-from gmil.paper import parse_spec
+from gmil.paper import parse_spec, run
 
 TOY = {
     "title": "Toy",
@@ -45,3 +46,18 @@ def stable():
         return results.table.drop_columns(VARYING).to_pylist()
 
     return rows
+
+
+@pytest.fixture(scope="session")
+def toy_folder(tmp_path_factory):
+    """Run the experiment once; return where its rows are."""
+    folder = tmp_path_factory.mktemp("toy")
+    run(parse_spec(TOY, "toy"), output=folder)
+    return folder
+
+
+@pytest.fixture
+def toy_results(toy, toy_folder, tmp_path):
+    """Return the results of the experiment, whose rows are in ``tmp_path``."""
+    shutil.copytree(toy_folder, tmp_path, dirs_exist_ok=True)
+    return run(toy, output=tmp_path)

@@ -29,20 +29,19 @@ def test_the_result_does_not_depend_on_the_number_of_processes(toy, tmp_path, st
     assert stable(run(toy, output=tmp_path / "a", jobs=2)) == stable(run(toy, output=tmp_path / "b"))
 
 
-def test_rows_agree_with_cross_validate(toy, tmp_path):
-    results = run(toy, output=tmp_path)
+def test_rows_agree_with_cross_validate(toy, toy_results):
     bags, y = gmil.make_bags(**toy.generated["easy"], return_X_y=True)
-    for repeat, accuracies in enumerate(results.fold_accuracies("easy", "gmil", "paper")):
+    for repeat, accuracies in enumerate(toy_results.fold_accuracies("easy", "gmil", "paper")):
         expected = gmil.cross_validate(gmil.GMIL(n_clusters=6), bags, y, cv=3, random_state=repeat)
         assert accuracies.tolist() == expected.fold_accuracies()[0, 0].tolist()
-    found = results.cross_validation("easy", "gmil", "paper")
-    assert found.accuracy() == results.accuracy("easy", "gmil", "paper")
+    found = toy_results.cross_validation("easy", "gmil", "paper")
+    assert found.accuracy() == toy_results.accuracy("easy", "gmil", "paper")
     assert 0 <= found.auc() <= 1
     assert found.y.tolist() == [str(label) for label in y]
 
 
-def test_a_row_says_where_it_comes_from(toy, tmp_path):
-    rows = run(toy, output=tmp_path).rows("easy", "gmil", "tuned")
+def test_a_row_says_where_it_comes_from(toy_results):
+    rows = toy_results.rows("easy", "gmil", "tuned")
     assert [row["fold"] for row in rows] == [0, 1, 2]
     row = rows[0]
     assert (row["spec"], row["label"], row["seed"], row["status"]) == ("toy", "GMIL", 0, "ok")
@@ -54,8 +53,7 @@ def test_a_row_says_where_it_comes_from(toy, tmp_path):
     assert sorted(bag for r in rows for bag in r["bags"]) == list(range(24))
 
 
-def test_nothing_is_measured_twice(toy, tmp_path):
-    run(toy, output=tmp_path)
+def test_nothing_is_measured_twice(toy, toy_results, tmp_path):
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "rows").iterdir()}
     steps = []
     run(toy, output=tmp_path, progress=lambda *step: steps.append(step))
@@ -63,16 +61,14 @@ def test_nothing_is_measured_twice(toy, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "rows").iterdir()} == times
 
 
-def test_a_longer_run_does_only_what_is_new(toy, tmp_path):
-    run(toy, output=tmp_path)
+def test_a_longer_run_does_only_what_is_new(toy, toy_results, tmp_path):
     steps = []
     run(toy.repeated(4).restricted(["gmil"]), output=tmp_path, progress=lambda *step: steps.append(step))
     new_folds = 2 * (4 * 1 * 3)  # per set: a method and three controls once more, tuned as often as before
     assert steps[-1] == (new_folds, new_folds)
 
 
-def test_other_experiments_find_the_same_rows_under_their_own_names(toy, toy_document, tmp_path):
-    run(toy, output=tmp_path)
+def test_other_experiments_find_the_same_rows_under_their_own_names(toy_document, toy_results, tmp_path):
     toy_document["method"][0]["label"] = "another label"
     steps = []
     results = run(parse_spec(toy_document, "renamed"), output=tmp_path, progress=lambda *s: steps.append(s))
@@ -126,9 +122,8 @@ def test_what_failed_is_done_again_only_when_asked(toy_document, tmp_path, monke
 
 
 @pytest.mark.parametrize("damage", ["cut", "bytes", "swapped", "empty"])
-def test_a_damaged_part_is_named_and_done_again(toy, tmp_path, stable, damage):
-    before = run(toy, output=tmp_path)
-    jobs = before.jobs("easy", "gmil", "paper")
+def test_a_damaged_part_is_named_and_done_again(toy, toy_results, tmp_path, stable, damage):
+    jobs = toy_results.jobs("easy", "gmil", "paper")
     path = tmp_path / "rows" / f"{jobs[1]}.parquet"
     whole = path.read_bytes()
     middle = len(whole) // 3
@@ -145,26 +140,24 @@ def test_a_damaged_part_is_named_and_done_again(toy, tmp_path, stable, damage):
         Store(tmp_path).read(jobs[1], 3)
     after = run(toy, output=tmp_path)
     assert [note for note in after.notes if path.name in note and "damaged" in note]
-    assert stable(after) == stable(before)
+    assert stable(after) == stable(toy_results)
 
 
-def test_half_written_files_are_ignored_and_removed(toy, tmp_path, stable):
-    before = run(toy, output=tmp_path)
+def test_half_written_files_are_ignored_and_removed(toy, toy_results, tmp_path, stable):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    target = Store(tmp_path).path(before.jobs("easy", "gmil", "paper")[0])
+    target = Store(tmp_path).path(toy_results.jobs("easy", "gmil", "paper")[0])
     own = make_temporary(target)
     half = own.rename(own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-")))
     half.write_bytes(b"PAR1 and then the power went")
-    assert stable(run(toy, output=tmp_path)) == stable(before)
+    assert stable(run(toy, output=tmp_path)) == stable(toy_results)
     assert not half.exists()
 
 
-def test_cleaning_leaves_a_living_writer_alone(toy, tmp_path, monkeypatch):
+def test_cleaning_leaves_a_living_writer_alone(toy_results, tmp_path, monkeypatch):
     import pyarrow.parquet as pq
 
-    results = run(toy, output=tmp_path)
-    job = results.jobs("easy", "gmil", "paper")[0]
+    job = toy_results.jobs("easy", "gmil", "paper")[0]
     store, write, removed = Store(tmp_path / "other"), pq.write_table, []
 
     def write_then_clean(table, path, **options):
@@ -172,7 +165,7 @@ def test_cleaning_leaves_a_living_writer_alone(toy, tmp_path, monkeypatch):
         removed.append(Store(tmp_path / "other").clean())
 
     monkeypatch.setattr(pq, "write_table", write_then_clean)
-    store.write(job, results.table.slice(0, 0))
+    store.write(job, toy_results.table.slice(0, 0))
     assert removed == [0]
     assert store.path(job).exists()
 

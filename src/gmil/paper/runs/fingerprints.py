@@ -120,6 +120,7 @@ def _add_imports(found: dict[str, Path]) -> None:
                 waiting.append(target)
 
 
+@cache
 def _file_of(name: str) -> Path | None:
     """Return the file of a module or package inside gmil, None for anything else; gmil itself imports everything."""
     place = _PACKAGE / name.replace(".", "/")
