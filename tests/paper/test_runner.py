@@ -110,7 +110,7 @@ class Flaky(ClassifierMixin, BaseEstimator):
 def test_what_failed_is_done_again_only_when_asked(toy_document, tmp_path, monkeypatch):
     monkeypatch.setitem(registry._methods, "flaky", Flaky)
     monkeypatch.setattr(Flaky, "broken", True)
-    toy_document["method"] = [{"name": "flaky", "columns": ["paper"]}]
+    toy_document |= {"method": [{"name": "flaky", "columns": ["paper"]}], "controls": False}
     spec = parse_spec(toy_document, "toy")
     assert run(spec, output=tmp_path).failure("easy", "flaky", "paper") == "RuntimeError: out of order"
     monkeypatch.setattr(Flaky, "broken", False)
@@ -245,7 +245,7 @@ def test_numbers_that_sort_otherwise_as_texts_keep_their_decisions(tmp_path):
 
 
 def test_several_cells_are_not_mixed(tmp_path, toy_document):
-    toy_document["method"] = []
+    toy_document |= {"method": [], "controls": False}
     toy_document["sweep"] = [
         {"name": "k", "method": "gmil", "parameter": "n_clusters", "values": [4, 5], "datasets": ["easy"], "repeats": 1}
     ]

@@ -88,7 +88,8 @@ def _modules_beside(name: str, path: Path) -> dict[str, Path]:
     while waiting:
         for imported in _imports(*waiting.pop()):
             file = Path(getattr(sys.modules.get(imported), "__file__", None) or "")
-            beside = file.suffix == ".py" and file.is_relative_to(folder)
+            own = imported.partition(".")[0] != "gmil"  # what gmil imports is followed for every class
+            beside = own and file.suffix == ".py" and file.is_relative_to(folder)
             if beside and imported not in found and "site-packages" not in file.relative_to(folder).parts:
                 found[imported] = file
                 waiting.append((imported, file))
@@ -114,16 +115,16 @@ def _add_imports(found: dict[str, Path]) -> None:
     while waiting:
         path = waiting.pop()
         for name in _gmil_imports(path, path.stat().st_mtime_ns):
-            target = _file_of(name)
+            target = _file_of(_PACKAGE, name)
             if target is not None and name not in found and not name.startswith(_NOT_NUMERIC):
                 found[name] = target
                 waiting.append(target)
 
 
 @cache
-def _file_of(name: str) -> Path | None:
+def _file_of(package: Path, name: str) -> Path | None:
     """Return the file of a module or package inside gmil, None for anything else; gmil itself imports everything."""
-    place = _PACKAGE / name.replace(".", "/")
+    place = package / name.replace(".", "/")
     files = (place.with_suffix(".py"), place / "__init__.py") if name else ()
     return next((file for file in files if file.is_file()), None)
 
