@@ -7,10 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import settings
 from tests.browser import chromium, visit  # noqa: F401  fixtures
 
 from gmil import Bags
 from gmil.target_checks import outcomes_of
+
+settings.register_profile("gmil", deadline=None)  # a busy machine is no failure
+settings.load_profile("gmil")
 
 
 def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=0, all_witnesses=False):

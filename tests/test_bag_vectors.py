@@ -72,7 +72,7 @@ def in_tiny_blocks(monkeypatch, rows=2):
 
 
 @given(bags=some_bags(), names=st.permutations(["min", "mean", "max", "sd"]), n_names=st.integers(1, 4))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_statistics_one_by_one(bags, names, n_names):
     of = {"min": np.min, "mean": np.mean, "max": np.max, "sd": np.std}
     expected = [[of[name](bag[:, j]) for name in names[:n_names] for j in range(3)] for bag in bags]
@@ -81,7 +81,7 @@ def test_statistics_one_by_one(bags, names, n_names):
 
 
 @given(bags=some_bags(), seed=st.integers(0, 5))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_distances_to_centres_one_by_one(bags, seed):
     model = CodebookDistances(3, scale=None, random_state=seed).fit(bags)
     expected = [[min(np.linalg.norm(x - center) for x in bag) for center in model.cluster_centers_] for bag in bags]
@@ -89,7 +89,7 @@ def test_distances_to_centres_one_by_one(bags, seed):
 
 
 @given(bags=some_bags(), gamma=st.floats(0.1, 3))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_similarities_one_by_one(bags, gamma):
     found = InstanceSimilarities(gamma, scale=None).fit_transform(bags)
     expected = [[max(np.exp(-gamma * ((x - z) ** 2).sum()) for x in bag) for z in bags.instances] for bag in bags]
@@ -97,7 +97,7 @@ def test_similarities_one_by_one(bags, gamma):
 
 
 @given(bags=some_bags(), seed=st.integers(0, 5), occupancy=st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_aggregated_descriptors_one_by_one(bags, seed, occupancy):
     model = VLAD(2, occupancy=occupancy, scale=None, random_state=seed).fit(bags)
     for bag, vector in zip(bags, model.transform(bags), strict=True):
@@ -112,7 +112,7 @@ def test_aggregated_descriptors_one_by_one(bags, seed, occupancy):
 
 
 @given(bags=some_bags())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_fisher_vectors_of_one_gaussian_one_by_one(bags):
     model = FisherVector(n_components=None, scale=None).fit(bags)
     for bag, vector in zip(bags, model.transform(bags), strict=True):

@@ -54,7 +54,7 @@ def test_a_group_counts_as_one_bag():
     assert p_values(np.array([[2.0]]), one_class([1, 1, 1, 5])).item() == 4 / 5
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(2, 4), st.booleans())
 def test_p_values_are_those_of_crepes(seed, n_classes, with_ties):
     base = pytest.importorskip("crepes.base")

@@ -34,7 +34,7 @@ def test_a_result_shows_itself_in_a_line():
     assert repr(two) == f"CVResult(2 settings, 1 x 4-fold of 20 bags, accuracy {low:.3f} to {high:.3f})"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_measures_agree_with_scikit_learn(seed):
     rng = np.random.default_rng(seed)
@@ -91,7 +91,7 @@ def test_an_accuracy_of_one_is_not_certain():
     assert metrics.mean_interval(np.full(60, 0.5)) == metrics.wilson_interval(0.5, 60)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0]), min_size=2, max_size=40),
     st.integers(1, 40),

@@ -99,7 +99,7 @@ def outcome(door):
     return (*parts, info), y
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(labelled_tables())
 def test_one_table_gives_the_same_bags_through_every_door(table):
     columns, named = table

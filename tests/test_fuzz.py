@@ -117,6 +117,7 @@ def test_a_tidy_document_refers_to_every_tensor_once_by_its_shape():
     assert len(tensors) == 2
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
 def test_settled_files_are_the_same_bytes_and_load(tmp_path):
     found = set()
     for name in ("once.gmil", "twice.gmil"):

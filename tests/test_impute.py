@@ -68,7 +68,7 @@ def test_gaps_take_the_median_of_the_training_instances(known):
     assert filled.instance_info.column("row").to_pylist() == [0, 1, 2, 3, 4]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.sampled_from([NAN, -1.0, 0.0, 2.0, 5.5]), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_medians_are_those_of_a_slow_loop_in_every_layout(rows):
     training = np.array([[1.0, 2.0, 3.0], *rows])

@@ -29,7 +29,7 @@ def drawn(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return labels, rng.integers(-3, 4, offsets[-1]).astype(float), offsets
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**6))
 def test_figures_are_those_of_scikit_learn(seed):
     labels, scores, offsets = drawn(seed)
@@ -47,7 +47,7 @@ def test_figures_are_those_of_scikit_learn(seed):
             assert found[bag] == pytest.approx(roc_auc_score(one[one >= 0], value[one >= 0]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 10**6))
 def test_resampled_figures_are_weighted_ones(seed):
     labels, scores, offsets = drawn(seed)

@@ -401,7 +401,7 @@ def test_all_folds_at_once_on_sparse_and_single_precision_bags(data):
     np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6))
 def test_all_folds_at_once_where_instances_repeat(seed):
     """Duplicates put instances on centres: ties that rounding must not break."""

@@ -101,7 +101,7 @@ def relative_gap(values):
     return gaps.min() / max(abs(ordered).max(), 1e-300) if len(gaps) else np.inf
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(labelled_bags())
 def test_bins_scores_codebooks_and_labels_are_those_of_the_paper(case):
     bags, y, k, p, q, epsilon, seed = case
@@ -167,7 +167,7 @@ def test_without_negative_centers_the_mean_distance_of_all_training_bags_decides
     np.testing.assert_allclose(model.decision_function([[[10.5]], [[0.0]]]), [5.25, -5.25])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(labelled_bags(), st.randoms(use_true_random=False))
 def test_predict_does_not_depend_on_the_order_of_bags_or_instances(case, random):
     bags, y, k, p, q, epsilon, seed = case
@@ -178,7 +178,7 @@ def test_predict_does_not_depend_on_the_order_of_bags_or_instances(case, random)
     np.testing.assert_array_equal(model.decision_function(shuffled), model.decision_function(bags)[order])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000))
 def test_fit_from_given_centers_does_not_depend_on_the_order_of_bags_or_instances(seed):
     rng = np.random.default_rng(seed)

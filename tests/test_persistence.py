@@ -309,7 +309,7 @@ def npz_of(array):
     return file.getvalue()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_damaged_scikit_learn_model_is_refused_or_harmless(tmp_path_factory, seed):
     path = tmp_path_factory.mktemp("damaged") / "model.gmil"
@@ -515,7 +515,7 @@ def test_a_file_that_goes_on_behind_its_end_is_refused(saved_bytes, path):
         gmil.load(path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_a_damaged_header_is_refused_or_harmless(tmp_path_factory, saved_bytes, data):
     header_size = struct.unpack("<Q", saved_bytes[:8])[0]

@@ -43,7 +43,7 @@ def slowly(space, X):
     n_components=st.sampled_from([None, 1, 3, 0.9]),
     metric=st.sampled_from(["euclidean", "mahalanobis"]),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_every_part_by_its_formula(seed, scale, n_components, metric):
     X, new = some_instances(seed), some_instances(seed + 1)
     space, inside = fit_space(X, scale, n_components, np.random.default_rng(0), metric)

@@ -239,7 +239,7 @@ def test_the_options_name_the_defaults_of_the_library():
     from gmil.paper import comparison
     from gmil.transform.impute import STRATEGIES
 
-    helps = {p.name: p.help for p in main.commands["compare"].params}
+    helps = {p.name: getattr(p, "help", None) for p in main.commands["compare"].params}
     assert f"; {comparison.REPEATS} by default" in helps["repeats"]
     assert f"; {comparison.FOLDS} by default" in helps["folds"]
     missing = next(p for p in main.commands["fit"].params if p.name == "missing")

@@ -54,7 +54,7 @@ def plain_ridge(kernel, targets, weights, penalty, rows):
     return lambda new: kernel[np.ix_(new, rows)] @ solution[:n] + solution[n]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.booleans())
 def test_what_is_left_out_in_closed_form_is_what_refitting_predicts(seed, grouped):
     kernel, targets, weights, rng = random_problem(seed)
@@ -76,7 +76,7 @@ def center_rows(rows, centering, weights):
     return (rows - own_means[:, None] - centering.means + centering.grand_mean) / centering.trace
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_coefficients_predict_as_a_plain_ridge_does(seed):
     kernel, targets, weights, _ = random_problem(seed, n=15)

@@ -261,7 +261,7 @@ def test_sparse_bags_have_witnesses_and_effects(rng):
         assert effects[number] == pytest.approx(expected[0], abs=1e-4)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**31 - 1))
 def test_order_of_instances_does_not_matter(seed):
     data = gmil.make_bags(30, n_features=4, bag_size=(3, 6), random_state=1)

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import urllib.request
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -155,7 +156,8 @@ def test_no_network_says_what_to_do(tmp_path):
 
 def test_delays_grow_and_are_kept(server, tmp_path, monkeypatch):
     waited = []
-    monkeypatch.setattr(download.time, "sleep", waited.append)
+    clock = SimpleNamespace(sleep=waited.append, monotonic=time.monotonic)  # other threads sleep, too
+    monkeypatch.setattr(download, "time", clock)
     server.plan = [500]
     with pytest.raises(DatasetError, match="500"):
         download.download(server.url, tmp_path / "file.mat", GOOD)

@@ -93,7 +93,6 @@ def test_truncated_binary_file(name, share, good_files, tmp_path):
 
 @settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())

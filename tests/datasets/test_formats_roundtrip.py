@@ -23,7 +23,7 @@ ALL = (*EXACT, ".parquet")
 texts = st.text("aäß雪 '\",%\\{}?@b;", min_size=1, max_size=6).filter(lambda t: t == t.strip())
 plain = st.text("abcXYZ-", min_size=1, max_size=6)
 numbers = st.floats(width=64, allow_nan=False, allow_infinity=True)
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

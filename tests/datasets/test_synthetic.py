@@ -9,7 +9,7 @@ from gmil import Bags
 from gmil.datasets import make_bags
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n_bags=st.integers(1, 30),
     n_features=st.integers(1, 6),

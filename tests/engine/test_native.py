@@ -43,7 +43,7 @@ def backend(n_threads=1):
 
 
 class TestDistances:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(problems())
     def test_are_those_of_the_reference(self, problem):
         X, centers = problem.instances(), problem.centers()
@@ -73,7 +73,7 @@ class TestDistances:
 
 
 class TestAssign:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(problems())
     def test_finds_the_nearest_centre(self, problem):
         X, centers = problem.instances(), problem.centers()
@@ -82,7 +82,7 @@ class TestAssign:
         if not problem.has_ties and problem.dtype == "float64":
             assert_array_equal(labels, reference.assign(X, centers)[0])
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(problems())
     def test_sums_are_exactly_those_of_the_labels(self, problem):
         X, centers = problem.instances(), problem.centers()
@@ -100,14 +100,14 @@ class TestAssign:
 
 
 class TestSeed:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)))
     def test_chooses_the_rows_of_the_reference(self, problem):
         X, uniforms = problem.instances(), problem.uniforms()
         expected = reference.seed(X, problem.n_clusters, uniforms)
         assert_array_equal(backend().seed(X, problem.n_clusters, uniforms), expected)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(problems())
     def test_chooses_as_well_as_the_reference(self, problem):
         X, k = problem.instances(), problem.n_clusters
@@ -122,7 +122,7 @@ class TestSeed:
 
 
 class TestLloyd:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.sampled_from([0, 1, 2, 300]))
     def test_ends_where_the_reference_ends(self, problem, max_iter):
         X, centers = problem.instances(), problem.centers()
@@ -133,7 +133,7 @@ class TestLloyd:
         assert_allclose(ours.centers, theirs.centers, rtol=0, atol=np.sqrt(tolerance * 1e-9))
         assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9, atol=len(X) * tolerance)
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     @given(problems())
     def test_ends_at_a_fixed_point(self, problem):
         X, start = problem.instances(), problem.centers()
@@ -199,7 +199,7 @@ class TestLloyd:
 
 
 class TestGram:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(problems())
     def test_matrix_is_that_of_the_reference(self, problem):
         found = backend().gram_matrix(problem.instances())
@@ -207,7 +207,7 @@ class TestGram:
         expected = reference.gram_matrix(problem.instances())
         assert_allclose(found, expected, rtol=0, atol=1e-9 * problem.scale**2 + 1e-9 * abs(expected).max())
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.integers(1, 5))
     def test_seeds_like_the_reference(self, problem, n_jobs):
         gram = reference.gram_matrix(problem.instances())
@@ -217,7 +217,7 @@ class TestGram:
         assert members[np.arange(n_jobs)[:, None], found].all()
         assert_array_equal(found, reference.gram_seed(gram, members, uniforms))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.sampled_from([0, 1, 300]), st.booleans())
     def test_ends_where_the_reference_ends(self, problem, max_iter, repeat_starts):
         gram = reference.gram_matrix(problem.instances())
@@ -233,7 +233,7 @@ class TestGram:
         own = np.take_along_axis(theirs.sq_distances, ours.labels[..., None], axis=2)[..., 0]
         assert (own <= theirs.sq_distances.min(axis=2) + tolerance).all()
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(problems())
     def test_ties_and_duplicates_end_too(self, problem):
         gram = reference.gram_matrix(problem.instances())
@@ -255,7 +255,7 @@ class TestGram:
 
 
 class TestColumns:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.sampled_from(["float32", "float64"]))
     def test_sums_of_differences_are_those_of_the_reference(self, n_rows, n_others, n_columns, dtype):
         rng = np.random.default_rng(n_rows + n_others)
@@ -266,7 +266,7 @@ class TestColumns:
         assert_alike(with_itself, reference.l1_distances(X, X), rtol=tolerance)
         assert_array_equal(with_itself, with_itself.T)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.integers(1, 300), st.integers(1, 40), st.integers(1, 50), st.sampled_from(["float32", "float64"]))
     def test_ranks_are_those_of_the_reference(self, n_rows, n_columns, n_knots, dtype):
         rng = np.random.default_rng(n_rows + n_knots)
@@ -284,7 +284,7 @@ class TestColumns:
 
 
 class TestBags:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(bag_offsets(), st.integers(0, 40), st.sampled_from(["float32", "float64"]), st.integers(0, 99))
     def test_reductions_are_those_of_the_reference(self, offsets, n_columns, dtype, seed):
         rng = np.random.default_rng(seed)
@@ -318,7 +318,7 @@ class TestBags:
         for name in ("bag_min", "bag_max"):
             assert_array_equal(getattr(backend(), name)(values, offsets), getattr(reference, name)(values, offsets))
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(bag_offsets(), st.integers(1, 6), st.integers(0, 99))
     def test_histograms_are_those_of_the_reference(self, offsets, n_bins, seed):
         rng = np.random.default_rng(seed)

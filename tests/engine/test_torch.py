@@ -38,7 +38,7 @@ def device(request):
 
 
 class TestDistances:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(problems())
     def test_are_those_of_the_reference(self, problem):
         X, centers = problem.instances(), problem.centers()
@@ -47,7 +47,7 @@ class TestDistances:
         assert_allclose(found, reference.sq_distances(X, centers), rtol=0, atol=tolerance)
         assert_allclose(found, exact_squares(X, centers), rtol=0, atol=tolerance)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(problems())
     def test_the_nearest_centre_is_found(self, problem):
         X, centers = problem.instances(), problem.centers()
@@ -89,7 +89,7 @@ class TestDistances:
 
 
 class TestKMeans:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.sampled_from([0, 1, 7, 8, 9, 300]))
     def test_starts_and_ends_where_the_reference_does(self, problem, max_iter):
         X, centers = problem.instances(), problem.centers()
@@ -102,7 +102,7 @@ class TestKMeans:
         assert_allclose(ours.centers, theirs.centers, rtol=0, atol=np.sqrt(tolerance * 1e-9))
         assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9, atol=len(X) * tolerance)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(problems())
     def test_ends_at_a_fixed_point(self, problem):
         X, start = problem.instances(), problem.centers()
@@ -176,7 +176,7 @@ class TestKMeans:
 
 
 class TestGram:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(problems(kinds=("gaussian",), dtypes=("float64",)), st.integers(1, 5), st.booleans())
     def test_starts_and_ends_where_the_reference_does(self, problem, n_jobs, repeat_starts):
         gram = reference.gram_matrix(problem.instances())
@@ -205,7 +205,7 @@ class TestGram:
 
 
 class TestBags:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(bag_offsets(), st.integers(0, 40), st.sampled_from(["float32", "float64"]), st.integers(0, 99))
     def test_reductions_are_those_of_the_reference(self, offsets, n_columns, dtype, seed):
         rng = np.random.default_rng(seed)
@@ -221,7 +221,7 @@ class TestBags:
             for found, expected in pairs:
                 assert_array_equal(found, expected, strict=True)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(bag_offsets(), st.integers(1, 6), st.integers(0, 99))
     def test_histograms_are_those_of_the_reference(self, offsets, n_bins, seed):
         rng = np.random.default_rng(seed)

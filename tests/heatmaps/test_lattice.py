@@ -72,7 +72,7 @@ def scattered(draw):
     return [np.array(draw(part), dtype=float) for part in (numbers, numbers, sides, values)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scattered(), st.sampled_from([1.0, 0.5, 1.5]))
 def test_a_pixel_has_the_mean_of_the_patches_over_its_middle(found, pixel):
     x, y, side, values = found

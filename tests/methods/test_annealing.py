@@ -29,7 +29,7 @@ from gmil.methods.svm.kernels import hinge
 
 BACKEND = resolve("auto", 1)
 OBJECTIVES = ["witness", "labels", "labels-prior"]
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 every_objective = pytest.mark.parametrize("objective", OBJECTIVES)
 LINE = [[[0.0], [4.0]], [[1.0], [5.0]], [[0.0]] * 3, [[1.0]] * 3]
 LINE_Y = [1, 1, 0, 0]

@@ -137,7 +137,7 @@ def test_overshoot_by_hand():
 # ------------------------------------------------------------------ growing
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(positive_bags(), st.data())
 def test_boxes_are_those_of_a_plain_loop(bags, data):
     made = Bags.from_list(bags)
@@ -148,7 +148,7 @@ def test_boxes_are_those_of_a_plain_loop(bags, data):
     assert_array_equal(box.members - made.offsets[:-1], [expected[i] for i in range(len(bags))])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(positive_bags())
 def test_boxes_hold_an_instance_of_every_bag(bags):
     made = Bags.from_list(bags)

@@ -130,7 +130,7 @@ def test_the_largest_is_that_of_scipy(gaussian_bags):
     assert_allclose(found[0, 1], max(directed_hausdorff(one, other)[0], directed_hausdorff(other, one)[0]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     labelled_bags(),
     st.integers(1, 4),
@@ -145,7 +145,7 @@ def test_votes_are_those_of_a_plain_loop(data, n_references, n_citers, measure):
     assert_array_equal(model.decision_function(bags), expected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(labelled_bags(), st.integers(1, 4), st.integers(1, 5))
 def test_leaving_one_out_is_fitting_without_it(data, n_references, n_citers):
     bags, y = data

@@ -106,7 +106,7 @@ def slow_margin(rows, losses, C):
 # ------------------------------------------------------------------ inference
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.floats(0, 5))
 def test_energies_are_what_they_are_defined_as(seed, strength):
     graph = random_graph(seed, strength)
@@ -118,7 +118,7 @@ def test_energies_are_what_they_are_defined_as(seed, strength):
         assert_allclose(np.subtract(moved, moved[0]), costs[start:stop] - costs[start], atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.floats(0, 5))
 def test_descent_ends_where_no_single_change_gains(seed, strength):
     graph = random_graph(seed, strength)
@@ -192,7 +192,7 @@ def test_states_by_hand():
     assert_allclose(features_of(states, np.array([0, 4])), [-7, 0, 0, 1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**16))
 def test_the_energy_is_the_weighted_sum_of_features(seed):
     states = random_states(seed)
@@ -202,7 +202,7 @@ def test_the_energy_is_the_weighted_sum_of_features(seed):
     assert energy(graph_of(states, weights), labels) == pytest.approx(weights @ features_of(states, labels))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.integers(1, 6))
 def test_candidates_are_the_best_of_every_bag(seed, max_states):
     rng = np.random.default_rng(seed)
@@ -233,7 +233,7 @@ def test_labellings_become_instances_and_back():
     assert_array_equal(candidates.chosen(np.array([1, 5])), [1, 4])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**16))
 def test_totals_are_sums_over_pairs(seed):
     rng = np.random.default_rng(seed)
@@ -261,7 +261,7 @@ def test_weights_that_would_be_negative_are_zero():
     assert slack < 1e-3
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**16), st.sampled_from([1.0, 30.0, 1000.0]))
 def test_the_margin_against_a_general_solver(seed, C):
     rng = np.random.default_rng(seed)

@@ -97,7 +97,7 @@ def test_a_concept_by_hand(method):
 # ------------------------------------------------------------------ likelihood and gradient
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problems())
 def test_the_likelihood_is_that_of_a_plain_loop(problem):
     bags, positive, point, scales = problem
@@ -105,7 +105,7 @@ def test_the_likelihood_is_that_of_a_plain_loop(problem):
     assert_allclose(found, plain_nll(point, scales, bags, positive), rtol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problems())
 def test_the_gradient_is_that_of_finite_differences(problem):
     bags, positive, point, scales = problem
@@ -115,7 +115,7 @@ def test_the_gradient_is_that_of_finite_differences(problem):
     assert_allclose(gradient, numeric, rtol=2e-3, atol=2e-3 * max(1, np.abs(numeric).max()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(problems())
 def test_searches_never_end_worse_than_they_began(problem):
     bags, positive, point, scales = problem
@@ -128,7 +128,7 @@ def test_searches_never_end_worse_than_they_began(problem):
     assert_allclose(found.nll, concept_nll(found, data))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(problems())
 def test_the_nearest_instance_of_every_bag_is_chosen(problem):
     bags, positive, point, scales = problem

@@ -46,7 +46,7 @@ def test_differences_from_centres_on_paper(backend):
 
 
 @given(bags=some_bags(), entries=st.integers(1, 12), sparse=st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_differences_from_centres_one_by_one(bags, entries, sparse):
     centers = np.array([[-1.0, 0.0], [0.0, 0.5], [1.0, 0.0]])
     expected = np.zeros((len(bags), 3, 2))
@@ -69,7 +69,7 @@ def test_gradients_of_one_gaussian_on_paper(backend):
 
 
 @given(bags=some_bags(), entries=st.integers(1, 12))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_gradients_one_by_one(bags, entries):
     mixture = Mixture(np.array([0.3, 0.7]), np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 2.0], [0.5, 1.0]]), 1)
     expected = np.zeros((len(bags), 2, 2, 2))

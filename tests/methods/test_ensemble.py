@@ -55,7 +55,7 @@ def test_an_even_vote_is_negative():
 # ------------------------------------------------------------------ draws
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.lists(st.integers(1, 5), min_size=2, max_size=4))
 def test_draws_have_every_class_and_as_many_bags(seed, counts):
     labels = np.repeat(np.arange(len(counts)), counts)

@@ -65,7 +65,7 @@ some_bags = st.tuples(st.integers(0, 10_000), st.floats(0.05, 20))
 
 
 @given(some_bags)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_the_soft_maximum_lies_between_mean_and_maximum_whatever_the_size_of_the_bag(case):
     seed, sharpness = case
     rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def test_a_sharp_maximum_is_the_maximum_and_a_blunt_one_the_mean():
 
 
 @given(some_bags)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_derivatives_of_the_likelihood(case):
     seed, sharpness = case
     data = some_data(seed, n_bags=4)
@@ -202,7 +202,7 @@ def test_inducing_points_on_all_instances_change_nothing():
 
 
 @given(st.integers(0, 10_000), st.floats(0.3, 20), st.floats(0.1, 10), st.sampled_from([None, 2]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_mode_is_found_from_zero(seed, amplitude, sharpness, basis_every):
     data = some_data(seed, n_bags=8, basis_every=basis_every)
     chosen = Settings(Kernel(amplitude, 1.0, np.array([0.8])), sharpness)
@@ -267,7 +267,7 @@ def test_labels_that_mean_nothing_lead_to_no_extremes(seed):
 
 
 @given(st.floats(-40, 40), st.floats(0, 400))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_log_odds_are_those_of_the_averaged_probability(mean, variance):
     found = BagMoments(np.array([mean]), np.array([variance])).log_odds[0]
     assert np.sign(np.round(found, 9)) == np.sign(np.round(mean, 9)) or abs(mean) < 1e-6
@@ -295,7 +295,6 @@ def test_inducing_points_are_clusters_of_distinct_instances():
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 60))
-@settings(deadline=None)
 def test_thinned_bags_keep_their_share_and_at_least_one_instance(sizes, most):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     rows, new_offsets = thin_bags(offsets, most, np.random.default_rng(0))

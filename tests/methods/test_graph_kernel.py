@@ -29,7 +29,7 @@ from gmil.methods.kernels.graph_training import (
 )
 
 BACKEND = resolve("auto", 1)
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 both_graphs = pytest.mark.parametrize("graphs", ["implicit", "explicit"])
 
 

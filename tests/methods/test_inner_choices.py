@@ -41,7 +41,7 @@ def name_of(estimator):
 
 
 @given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 4), n_groups=st.integers(1, 9))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_folds_keep_groups_whole_and_train_on_every_class(seed, n_classes, n_groups):
     rng = np.random.default_rng(seed)
     labels = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=16)])

@@ -18,7 +18,7 @@ from gmil.methods.svm.kernels import hinge
 from gmil.methods.svm.mica_training import best_threshold, plane_objective, slack_costs, solve_plane, train_mica
 
 BACKEND = resolve("auto", 1)
-few = settings(max_examples=20, deadline=None)
+few = settings(max_examples=20)
 LINE = [[[0.0], [4.0]], [[1.0], [5.0]], [[0.0]], [[1.0]]]
 LINE_Y = [1, 1, 0, 0]
 

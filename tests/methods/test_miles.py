@@ -31,7 +31,7 @@ def some_bags(draw):
 
 
 @given(bags=some_bags(), entries=st.integers(1, 60), sparse=st.booleans(), data=st.data())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_bags_are_as_near_as_their_nearest_instance(bags, entries, sparse, data):
     rows = np.array(data.draw(st.lists(st.integers(0, bags.n_instances - 1), min_size=1, unique=True)))
     X = sp.csr_array(bags.instances) if sparse else bags.instances

@@ -30,7 +30,7 @@ from gmil.methods.kernels.ppmm_kernels import (
 from gmil.methods.shared import tuning
 
 BACKEND = resolve("auto", 1)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 TWO = Patterns(np.array([[0.0], [10.0]]), width=50.0)
 
 

@@ -66,7 +66,7 @@ def test_the_kernel_of_two_small_bags_on_paper(backend):
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 @given(left=some_bags(), right=some_bags(), block=st.integers(1, 7), sparse=st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_kernels_are_means_over_pairs_whatever_the_blocks(kernel, left, right, block, sparse):
     backend = resolve("auto", 1)
     X, Z = left.instances, right.instances
@@ -115,7 +115,7 @@ def test_statistics_on_paper(backend):
 
 
 @given(bags=some_bags(), entries=st.integers(1, 12), sparse=st.booleans())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_statistics_do_not_depend_on_blocks(bags, entries, sparse):
     X = sp.csr_array(bags.instances) if sparse else bags.instances
     with pytest.MonkeyPatch.context() as patch:

@@ -35,7 +35,7 @@ BACKEND = resolve("auto", 1)
 # Positive bags hold one instance above 3 each; no machine can do better than to cut midway between 1 and 4.
 LINE = [[[0.0], [4.0]], [[1.0], [5.0]], [[0.0]] * 3, [[1.0]] * 3]
 LINE_Y = [1, 1, 0, 0]
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 @st.composite

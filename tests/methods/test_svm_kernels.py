@@ -44,7 +44,7 @@ def folds_of(positive, groups=None, repeats=1):
     return Tuning.of(training_of(positive, groups), tune=True, repeats=repeats).folds
 
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=25)
 
 
 @st.composite

@@ -133,8 +133,10 @@ def test_numeric_code_is_content(package, name):
 
 
 def test_cpp_sources_are_content(package):
+    path = next((package / "engine").rglob("*.cpp"), None)
+    if path is None:
+        pytest.skip("a wheel holds no C++ sources")
     before = code_fingerprint(gmil.GMIL)
-    path = next((package / "engine").rglob("*.cpp"))
     path.write_text(path.read_text() + "\n// changed\n")
     assert code_fingerprint(gmil.GMIL) != before
 

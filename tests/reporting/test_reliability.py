@@ -13,7 +13,7 @@ from sklearn.calibration import calibration_curve
 from gmil.reporting.plots.reliability import Reliability, reliability_figure
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6))
 def test_points_are_those_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)

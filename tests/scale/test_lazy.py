@@ -95,7 +95,7 @@ def sums_and_extremes(bags):
     return sums, np.array([p.min(axis=0) for p in parts]), np.array([p.max(axis=0) for p in parts]), bags.sizes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.integers(1, 25), min_size=1, max_size=12),
     rows=st.integers(1, 30),

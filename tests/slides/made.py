@@ -6,6 +6,7 @@ import csv
 
 import h5py
 import numpy as np
+import pytest
 
 D = 6
 
@@ -96,8 +97,7 @@ def stamp(path, X, corners=None, **attributes):
 
 
 def save_tensor(path, X):
-    import torch
-
+    torch = pytest.importorskip("torch")
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save(X if isinstance(X, torch.Tensor) else torch.from_numpy(X), path)
     return path

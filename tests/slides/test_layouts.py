@@ -347,8 +347,7 @@ def test_mil_baseline_uses_the_names_of_paths_and_never_the_paths(tmp_path):
     X = {"a": patches(3), "b": patches(4, 1), "c": patches(5, 2)}
     folder = tmp_path / "feats"
     save_tensor(folder / "a.pt", X["a"][None])
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.save({"feats": torch.from_numpy(X["b"])}, folder / "b.pt")
     with h5py.File(folder / "c.h5", "w") as file:
         file["features"], file["coords"] = X["c"], lattice(5)

@@ -26,6 +26,8 @@ def truth(made):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_holds_the_same_slides(tmp_path, layout):
+    if layout in ("mil_baseline", "clam", "slideflow"):  # tensors of PyTorch
+        pytest.importorskip("torch")
     reference = read(gmil.make_slides(tmp_path / "reference", **SMALL))
     made = gmil.make_slides(tmp_path / "made", layout=layout, **SMALL)
     known = {"stamp": {"mpp": 0.25}, "slideflow": {"mpp": 0.25}, "nnmil": {"patch_size": 512}}

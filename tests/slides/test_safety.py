@@ -207,8 +207,7 @@ def tensors(tmp_path):
 
 
 def test_a_pickle_that_runs_code_is_refused_and_not_run(tensors, tmp_path):
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.save(Bomb(tmp_path / "ran"), tensors / "a.pt")
     refused(tensors.parent, r"a\.pt is refused: it holds Python objects.*torch\.save")
     (tensors / "a.pt").write_bytes(pickle.dumps(Bomb(tmp_path / "ran")))  # without the archive of PyTorch
@@ -218,8 +217,7 @@ def test_a_pickle_that_runs_code_is_refused_and_not_run(tensors, tmp_path):
 
 
 def test_the_loader_is_always_the_safe_one(tensors, monkeypatch):
-    import torch
-
+    torch = pytest.importorskip("torch")
     save_tensor(tensors / "a.pt", patches(3))
     asked = []
     real = torch.load
@@ -230,8 +228,7 @@ def test_the_loader_is_always_the_safe_one(tensors, monkeypatch):
 
 
 def test_an_old_pytorch_is_refused(tensors, monkeypatch):
-    import torch
-
+    torch = pytest.importorskip("torch")
     save_tensor(tensors / "a.pt", patches(3))
     monkeypatch.setattr(torch, "__version__", "2.5.1+cpu")
     refused(tensors.parent, r"need PyTorch 2\.6, got 2\.5\.1")
@@ -239,23 +236,20 @@ def test_an_old_pytorch_is_refused(tensors, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_arrays_of_numpy_in_a_pt_file_are_read(tensors, dtype):
-    import torch
-
+    torch = pytest.importorskip("torch")
     X = patches(3, dtype=dtype)
     torch.save(X, tensors / "a.pt")
     np.testing.assert_array_equal(gmil.read(tensors.parent)[0][0], X)
 
 
 def test_an_array_of_objects_in_a_pt_file_is_refused(tensors):
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.save(np.array([{}, 1], dtype=object), tensors / "a.pt")
     refused(tensors.parent, r"a\.pt is refused")
 
 
 def test_bfloat16_is_widened(tensors):
-    import torch
-
+    torch = pytest.importorskip("torch")
     X = torch.from_numpy(patches(3)).bfloat16()
     torch.save(X, tensors / "a.pt")
     bags, _ = gmil.read(tensors.parent)
@@ -264,16 +258,14 @@ def test_bfloat16_is_widened(tensors):
 
 
 def test_a_tensor_that_claims_more_than_it_stores_is_refused(tensors):
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.save(torch.zeros(1).expand(10**6, 10**6), tensors / "a.pt")
     refused(tensors.parent, "claims more numbers than are stored")
 
 
 @pytest.mark.parametrize("made", [[1, 2], {"a": 1, "b": 2}, {"weight": None}])
 def test_what_is_no_tensor_is_refused(tensors, made):
-    import torch
-
+    torch = pytest.importorskip("torch")
     torch.save(made, tensors / "a.pt")
     refused(tensors.parent, r"a\.pt must hold (a|one) tensor")
 

@@ -77,7 +77,7 @@ def slow_concordance(y, risk, weights):
     return right / total
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(5, 40), st.integers(0, 1000), st.booleans())
 def test_concordance_is_that_of_a_slow_reference(n, seed, ties):
     y, risk = random_outcomes(n, seed, ties=ties)

@@ -112,7 +112,7 @@ def test_descriptors_are_those_of_the_slow_implementation(changes):
 
 
 @given(seed=st.integers(0, 999), y=st.tuples(st.integers(0, 9), st.integers(0, 9)), t=st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_an_integral_video_gives_the_sum_over_any_cuboid(seed, y, t):
     video = random_video((6, 10, 8), seed)
     pieces = list(gradients(video))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.integrate import trapezoid
 
 from gmil.errors import BagValidationError
 from gmil.target_checks import Outcomes, check_outcomes
@@ -187,7 +188,7 @@ def integrated_brier_score(training: Any, y: Any, survival: Any, times: Any) -> 
     if len(times) < 2 or (np.diff(times) <= 0).any():
         msg = "must be two times at least, each later than the one before."
         raise BagValidationError(msg, parameter="times")
-    return float(np.trapezoid(brier_scores(training, y, survival, times), times) / (times[-1] - times[0]))
+    return float(trapezoid(brier_scores(training, y, survival, times), times) / (times[-1] - times[0]))
 
 
 def times_to_measure(training: Any, y: Any, n_times: int = 50) -> Floats:

@@ -61,7 +61,7 @@ def other_column(table: pa.Table, rng: Generator) -> pa.Table:
         pa.array([True] * n),
         pa.array([float(pick(FLOATS, rng)) for _ in range(n)]),
         pa.array([pick(_LONGS, rng) for _ in range(n)], pa.int64()),
-        pa.array([1.0] * n, pa.float16()),
+        pa.array(np.ones(n, dtype=np.float16)),
         pa.array(["a"] * n).dictionary_encode(),
         pa.array([[("a", 1)]] * n, pa.map_(pa.string(), pa.int64())),
     )
