@@ -33,6 +33,10 @@ HELP = {
     ),
     "gmil data": Help("List, describe and convert data.", ("gmil data list", "gmil data info bags.csv")),
     "gmil data list": Help("List the data sets by name.", ("gmil data list", "gmil data list --json")),
+    "gmil data show": Help(
+        "Show the card of a data set: source, licence, defects of copies.",
+        ("gmil data show musk1", "gmil data show birds_brown_creeper"),
+    ),
     "gmil data info": Help(
         "Describe data: bags, instances, sizes, classes.",
         ("gmil data info musk1", "gmil data info molecules.csv --bag molecule --label active"),
