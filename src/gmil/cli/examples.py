@@ -19,6 +19,25 @@ class Help(NamedTuple):
 
 HELP = {
     "gmil": Help("", ("gmil compare bags.csv", "gmil fit bags.csv -o model.gmil")),
+    "gmil benchmark": Help(
+        "Measure many methods on many sets.",
+        ("gmil benchmark run leaderboard.toml", "gmil benchmark verify leaderboard.toml"),
+    ),
+    "gmil benchmark run": Help(
+        "Measure the cells that are missing.",
+        (
+            "gmil benchmark run leaderboard.toml --minutes 60",
+            "gmil benchmark run leaderboard.toml --methods gmil,mi-fv --sets musk1",
+        ),
+    ),
+    "gmil benchmark verify": Help(
+        "Recompute every figure from the records.",
+        ("gmil benchmark verify leaderboard.toml", "gmil benchmark verify leaderboard.toml -o records"),
+    ),
+    "gmil benchmark show": Help(
+        "Print the leaderboard.",
+        ("gmil benchmark show leaderboard.toml", "gmil benchmark show leaderboard.toml -o records"),
+    ),
     "gmil check": Help(
         "Can results on these data be trusted?",
         ("gmil check bags.csv --group patient -o page.html", "gmil check new.csv --model model.gmil"),

@@ -266,7 +266,8 @@ FURTHER_SETS: tuple[DatasetInfo, ...] = (
         citation=_AKTI,
         about=(
             "300 clips of 2 to 3 seconds, 320 pixels wide, from video sites: their rights are uncertain. They are "
-            "videos, and no bags before features are made of them: `gmil video`. ``labels.csv`` has the labels, ``groups.csv`` the source of every clip."
+            "videos, and no bags before features are made of them: `gmil video`. ``labels.csv`` has the labels, "
+            "``groups.csv`` the source of every clip."
         ),
         filename="fights",
         grouped="72 sources, most with clips of both kinds (``groups.csv``): folds must keep them whole.",
