@@ -22,7 +22,7 @@ TOY = {
     "protocol": {"folds": 3, "repeats": 2, "tuned_repeats": 1, "inner_folds": 2, "max_settings": 3},
     "method": [
         {"name": "gmil", "label": "GMIL"},
-        {"name": "bag-statistics", "label": "bag statistics", "columns": ["paper"]},
+        {"name": "bag-statistics", "label": "bag statistics", "columns": ["default"]},
         {"name": "not-there", "label": "Nothing", "columns": ["paper"]},
     ],
 }

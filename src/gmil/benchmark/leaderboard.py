@@ -15,6 +15,7 @@ from gmil.benchmark.specification import SETTINGS
 from gmil.benchmark.traits import traits_of
 from gmil.datasets import dataset_names, describe
 from gmil.paper.runs.output import write_json
+from gmil.paper.tables.grids import has_grid
 from gmil.safety.guard import parsing
 from gmil.templating.json_text import finite
 
@@ -120,6 +121,7 @@ def _not_measured(benchmark: Benchmark, cells: list[dict[str, Any]]) -> list[dic
         (entry.name, name, SETTINGS[column])
         for entry in benchmark.spec.methods
         for column in entry.columns
+        if column != "tuned" or has_grid(entry.name)
         for name in benchmark.spec.datasets
     ]
     return [dict(zip(("method", "set", "setting"), one, strict=True)) for one in wanted if one not in there]

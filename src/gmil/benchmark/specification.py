@@ -105,6 +105,7 @@ def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
     controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
     chose = _names(document.pop("chose_defaults", []), "chose_defaults", name, known=document.get("datasets", ()))
     reference, budget = document.pop("reference", None), document.pop("budget", {})
+    document["method"] = [_with_columns(entry) for entry in document.get("method", [])]
     spec = parse_spec(document, name)
     entries = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
     spec = spec.having((*spec.methods, *entries))
@@ -113,6 +114,14 @@ def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
         raise SpecificationError(msg)
     _refuse_twice(spec)
     return Benchmark(spec, reference, chose, _budget(budget, name))
+
+
+def _with_columns(entry: Any) -> Any:
+    """Return a method whose settings have the names of the paper's columns; what is wrong is left to who parses it."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
+        return entry
+    columns = {setting: column for column, setting in SETTINGS.items()}
+    return {**entry, "columns": [columns.get(name, name) for name in entry["columns"]]}
 
 
 def _names(given: Any, key: str, where: str, known: Collection[str]) -> tuple[str, ...]:

@@ -38,6 +38,10 @@ HELP = {
         "Print the leaderboard.",
         ("gmil benchmark show leaderboard.toml", "gmil benchmark show leaderboard.toml -o records"),
     ),
+    "gmil benchmark page": Help(
+        "Write the leaderboard as a page.",
+        ("gmil benchmark page leaderboard.toml", "gmil benchmark page leaderboard.toml --page page.html"),
+    ),
     "gmil check": Help(
         "Can results on these data be trusted?",
         ("gmil check bags.csv --group patient -o page.html", "gmil check new.csv --model model.gmil"),

@@ -95,6 +95,28 @@ def show_leaderboard(spec: str, output: str | None) -> None:
     _print(read_leaderboard(_folder_of(spec, output)), load_benchmark(spec))
 
 
+@benchmark.command("page")
+@_spec
+@_folder
+@click.option("--page", "file", metavar="FILE", help="The page; by default index.html in the folder.")
+@click.option("--decisions", metavar="FILE", help="Also write which method is for which bags, as JSON.")
+def write_pages(spec: str, output: str | None, file: str | None, decisions: str | None) -> None:
+    """Write the leaderboard as a page to be searched and sorted."""
+    from gmil.benchmark import load_benchmark, read_leaderboard
+    from gmil.benchmark.decisions import decision_table
+    from gmil.benchmark.page import write_page
+    from gmil.paper.runs.output import write_json
+
+    load_benchmark(spec)  # what is wrong with it is said
+    folder = _folder_of(spec, output)
+    found = read_leaderboard(folder)
+    target = folder / "index.html" if file is None else Path(file)
+    write_page(found, target)
+    if decisions is not None:
+        write_json({"kinds": decision_table(found)}, decisions)
+    say(f"{target} is written.")
+
+
 def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     from gmil.benchmark.overview import overview
 
