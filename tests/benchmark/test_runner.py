@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gmil import cross_validate
-from gmil.benchmark import Budget, Shelf, run
+from gmil.benchmark import Budget, Shelf, leaderboard, run
 from gmil.benchmark import runner as running
 from gmil.benchmark.cells import load_sets, plan
 from gmil.benchmark.watching import OVER_MEMORY, OVER_TIME, Cost, exceeded, reason_of
@@ -99,6 +99,15 @@ def test_no_cell_is_begun_after_the_time(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(running, "measure_cell", slow)
     run(toy, output=tmp_path, minutes=0.04 / 60)
     assert len(begun) == 1
+
+
+def test_repeats_may_be_done_later(toy, tmp_path):
+    few = toy.restricted(["majority"], ["easy"])
+    for repeats, wanted in ((1, [0]), (None, [0, 1])):
+        run(few, output=tmp_path, repeats=repeats)
+        (records,) = Shelf(tmp_path).methods()
+        assert [row["repeat"] for row in records.rows] == wanted
+        assert leaderboard(few, tmp_path)["not_repeated"] == 2 - len(wanted)
 
 
 def test_a_long_cell_runs_once(toy, tmp_path):

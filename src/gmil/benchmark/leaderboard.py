@@ -55,6 +55,7 @@ def leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[st
             "sets": [_set(benchmark, name, shared) for name in benchmark.spec.datasets],
             "cells": cells,
             "not_measured": _not_measured(benchmark, cells),
+            "not_repeated": _not_repeated(benchmark, cells),
             "statistics": {setting: _statistics(benchmark, records, shared, cells, setting) for setting in settings},
         }
     )
@@ -125,6 +126,20 @@ def _not_measured(benchmark: Benchmark, cells: list[dict[str, Any]]) -> list[dic
         for name in benchmark.spec.datasets
     ]
     return [dict(zip(("method", "set", "setting"), one, strict=True)) for one in wanted if one not in there]
+
+
+def _not_repeated(benchmark: Benchmark, cells: list[dict[str, Any]]) -> int:
+    """Return how many cells have fewer repeats than the protocol asks for, though the budget allows them."""
+    entries = {entry.name: entry for entry in benchmark.spec.methods}
+    columns = {setting: column for column, setting in SETTINGS.items()}
+    return sum(
+        cell["reason"] is None
+        and cell["cpu_seconds"] <= 60 * benchmark.budget.once_minutes
+        and cell["method"] in entries
+        and cell["repeats"]
+        < benchmark.spec.protocol.repeats_of(columns[cell["setting"]], entries[cell["method"]].repeats)
+        for cell in cells
+    )
 
 
 def _statistics(

@@ -49,6 +49,8 @@ def told(found: dict[str, Any]) -> list[str]:
     cells, n_open = found["cells"], len(found["not_measured"])
     empty = [cell for cell in cells if cell["reason"] is not None]
     measured = f"{len(cells) - len(empty)} cells are measured, {len(empty)} are empty with their reason"
+    if found["not_repeated"]:
+        measured += f" ({found['not_repeated']} of the measured ones still lack some of their repeats)"
     open_ = f", and {n_open} are not measured yet: nothing is claimed of them." if n_open else "."
     return [*(_leader(found, setting) for setting in found["statistics"]), f"{measured}{open_}"]
 

@@ -6,6 +6,7 @@ import multiprocessing
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ def run(
     output: str | os.PathLike[str],
     processes: int = 1,
     minutes: float | None = None,
+    repeats: int | None = None,
     changed: bool = False,
     retry_failed: bool = False,
     client: Any = None,
@@ -53,6 +55,8 @@ def run(
         How many cells are measured at the same time.
     minutes : float, optional
         No cell is begun after so many minutes.
+    repeats : int, optional
+        So many of the repeats of the protocol now; a later run does the others.
     changed : bool
         Measure cells again whose records are of other code than that which is here.
     retry_failed : bool
@@ -63,7 +67,8 @@ def run(
         Called with the number of cells done, of all cells of this run, and what was done.
     """
     sets, notes = load_sets(benchmark)
-    everything, shelf, store = plan(benchmark, sets), Shelf(output), Store(output)
+    everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
+    shelf, store = Shelf(output), Store(output)
     store.clean()
     recorded = shelf.known()
     missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
