@@ -18,6 +18,8 @@ NEEDED = (
     "tiger.npz",
     "trec9_tst1.npz",
     "ucfcrime_x3d_830_pca64.npz",
+    "more/web1.npz",
+    "regression/CHEMBL262_Ki.npz",
 )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 from gmil import Bags, datasets
 from gmil.datasets import download, registry
+from gmil.datasets.copies import groups_of_copies
 from gmil.errors import DatasetError
 
 
@@ -46,15 +48,57 @@ def test_return_X_y_gives_the_same():
     np.testing.assert_array_equal(y, found.y)
 
 
-@pytest.mark.parametrize("name", datasets.dataset_names())
+@pytest.mark.parametrize("name", [name for name in datasets.dataset_names() if name != "fights"])
 def test_every_data_set_is_what_the_registry_says(name, shared_data):
     found = datasets.load(name)
     info = datasets.describe(name)
     assert found.bags.shape == (info.n_bags, info.n_features)
     assert found.bags.n_instances == info.n_instances
-    assert set(np.unique(found.y)) == {0, 1}
-    assert found.y.sum() == info.n_positive
+    if info.task == "classes":
+        assert set(np.unique(found.y)) == {0, 1}
+        assert found.y.sum() == info.n_positive
+    else:
+        assert info.n_positive is None
+        assert found.y.dtype == np.float64
+    assert (found.groups is not None) == info.has_copies
     assert str(info) == found.DESCR
+
+
+def test_videos_are_no_bags(shared_data):
+    with pytest.raises(DatasetError, match=r"fights is a folder of videos.*gmil data show fights"):
+        datasets.load("fights")
+
+
+@pytest.mark.parametrize("name", ["mutagenesis_easy", "mutagenesis_atoms"])
+def test_groups_are_the_bags_that_are_copies(name, shared_data):
+    found = datasets.load(name)
+    own = groups_of_copies(found.bags)
+    pairs = set(zip(own.tolist(), found.groups.tolist(), strict=True))
+    assert len(pairs) == len(np.unique(own)) == len(np.unique(found.groups))  # the same partition
+
+
+def test_a_set_is_found_without_the_folders_of_the_data_folder(shared_data, tmp_path):
+    shutil.copy(shared_data / "more" / "mutagenesis_atoms.npz", tmp_path)
+    assert len(datasets.load("mutagenesis_atoms", data_home=tmp_path).bags) == 188
+
+
+def test_sorted_labels_are_refused(shared_data, tmp_path):
+    """A copy in which labels were sorted and bags were not, as popular ones are."""
+    with np.load(shared_data / "more" / "birds_brown_creeper.npz") as file:
+        arrays = dict(file)
+    arrays["y"] = np.sort(arrays["y"])
+    np.savez(tmp_path / "birds_brown_creeper.npz", **arrays)
+    with pytest.raises(DatasetError, match="other values"):
+        datasets.load("birds_brown_creeper", data_home=tmp_path)
+
+
+def test_labels_of_instances_that_contradict_the_bag_are_refused(shared_data, tmp_path):
+    with np.load(shared_data / "more" / "newsgroups_rec_autos.npz") as file:
+        arrays = dict(file)
+    arrays["y_instance"] = np.ones_like(arrays["y_instance"])
+    np.savez(tmp_path / "newsgroups_rec_autos.npz", **arrays)
+    with pytest.raises(DatasetError, match=r"contradict each other: bag \d+ is negative"):
+        datasets.load("newsgroups_rec_autos", data_home=tmp_path)
 
 
 def test_fetchers_are_load_by_another_name(shared_data):
@@ -227,10 +271,11 @@ def test_cache_folder_on_other_systems(platform, parts, monkeypatch):
 def test_registry_is_complete():
     for name, info in registry.REGISTRY.items():
         assert info.name == name
-        assert 0 < info.n_positive < info.n_bags <= info.n_instances
-        assert all((info.title, info.licence, info.citation, info.about, info.filename))
+        assert info.task != "classes" or 0 < info.n_positive < info.n_bags <= info.n_instances
+        assert all((info.title, info.licence, info.citation, info.about, info.filename, info.label_check))
         assert (info.kind == "local") == (info.url is None) == (info.sha256 is None)
-        assert len(info.contents) == 64
+        assert (info.contents is None) == (info.task == "videos")
+        assert info.contents is None or len(info.contents) == 64
 
 
 def test_fetch_downloads_what_the_registry_says(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 from gmil.bags import Bags
 from gmil.weighted import WeightedGMIL
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _KNOTS = 4
 """Of the spline on sizes, at their quantiles: enough to rise and fall, too few to follow single bags."""
+_DEPTH, _LEAF = 3, 5
+"""Of the tree on sizes: at most eight leaves, each of some bags."""
 _MOST_NOISE = 200
 """So many features of noise at most."""
 
@@ -77,6 +80,66 @@ class BagSize(ClassifierMixin, BaseEstimator):
         return np.asarray(self.model_.predict(_log_sizes(X)))
 
 
+class BagSizeTree(ClassifierMixin, BaseEstimator):
+    """A small decision tree on the number of instances, and on nothing else: it finds what no smooth curve follows.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Bags, y: Any) -> Self:
+        """Grow the tree on the sizes of the training bags."""
+        tree = DecisionTreeClassifier(max_depth=_DEPTH, min_samples_leaf=_LEAF, random_state=self.random_state)
+        self.model_ = tree.fit(_log_sizes(X), y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def decision_function(self, X: Bags) -> Floats:
+        """Return the share of the second class in the leaf of a bag, or of every class."""
+        shares = self.model_.predict_proba(_log_sizes(X))
+        return np.asarray(shares[:, 1] - 0.5 if len(self.classes_) == 2 else shares)
+
+    def predict(self, X: Bags) -> NDArray[Any]:
+        """Return the class of most bags in the leaf."""
+        return np.asarray(self.model_.predict(_log_sizes(X)))
+
+
+class ShuffledLabels(ClassifierMixin, BaseEstimator):
+    """`WeightedGMIL` that was trained on shuffled labels: what is above chance in it is a fault of the protocol.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        The seed of the order and of the method.
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def fit(self, X: Bags, y: Any, *, groups: Any = None) -> Self:
+        """Fit on the training bags, whose labels have changed places."""
+        shuffled = np.random.default_rng(self.random_state).permutation(np.asarray(y))
+        self.model_ = WeightedGMIL(random_state=self.random_state, n_jobs=1).fit(X, shuffled, groups=groups)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def decision_function(self, X: Bags) -> Floats:
+        """Return the decisions of the method."""
+        return self.model_.decision_function(X)
+
+    def predict(self, X: Bags) -> NDArray[Any]:
+        """Return the class of every bag."""
+        return self.model_.predict(X)
+
+
 def _log_sizes(bags: Bags) -> Floats:
     return np.log(bags.sizes)[:, None]
 
@@ -126,3 +189,10 @@ CONTROLS: dict[str, tuple[str, type[BaseEstimator]]] = {
     "noise": ("noise features", NoiseFeatures),
 }
 """Method name to printed label and class."""
+
+BENCHMARK_CONTROLS: dict[str, tuple[str, type[BaseEstimator]]] = {
+    **CONTROLS,
+    "bag-size-tree": ("bag size alone, by a tree", BagSizeTree),
+    "shuffled-labels": ("shuffled labels", ShuffledLabels),
+}
+"""Those of `gmil benchmark`, which measures many sets and can afford more."""

@@ -93,6 +93,7 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
 def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], output: str) -> dict[str, Any]:
     from joblib import cpu_count
 
+    from gmil.benchmark.decisions import notes_on_kind
     from gmil.datasets.fingerprint import data_fingerprint
     from gmil.paper import comparison, run
     from gmil.paper.runs.data import Dataset
@@ -130,6 +131,7 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     known = is_dataset(asked["source"])
     source = asked["source"] if known else str(Path(asked["source"]).resolve())
     data = {**asked, "source": source, "is_dataset": known, "fingerprint": data_fingerprint(bags, y, groups)}
+    notes += notes_on_kind(bags, y, labelled.instance_y)
     notes = [*comparison.notes_on_groups(asked["group"], groups), *comparison.notes_on_missing(wanted.missing), *notes]
     if instances is not None:
         notes += notes_on_where({entry.name: entry.label for entry in spec.methods})

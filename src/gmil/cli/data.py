@@ -1,4 +1,4 @@
-"""``gmil data list | info | convert | make``."""
+"""``gmil data list | show | info | convert | make``."""
 
 from __future__ import annotations
 
@@ -28,14 +28,26 @@ def list_data(as_json: bool) -> None:
     """List the data sets that gmil knows."""
     known = [gmil.datasets.describe(name) for name in gmil.datasets.dataset_names()]
     if as_json:
-        fields = ("name", "kind", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
+        fields = ("name", "kind", "task", "n_bags", "n_positive", "n_instances", "n_features", "licence", "title")
         click.echo(json.dumps([{name: getattr(info, name) for name in fields} for info in known], indent=2))
         return
     rows = [
-        [i.name, i.kind, str(i.n_bags), str(i.n_positive), str(i.n_instances), str(i.n_features), i.licence]
+        [i.name, i.kind, i.task, *map(_count, (i.n_bags, i.n_positive, i.n_instances, i.n_features)), i.licence]
         for i in known
     ]
-    print_table(["name", "kind", "bags", "positive", "instances", "features", "licence"], rows)
+    print_table(["name", "kind", "task", "bags", "positive", "instances", "features", "licence"], rows)
+
+
+def _count(n: int | None) -> str:
+    """Return a number of things; videos have no instances yet, and bags with values no positive ones."""
+    return str(n) if n else "-"
+
+
+@data.command("show")
+@click.argument("name")
+def show_card(name: str) -> None:
+    """Show the card of the data set NAME: source, licence, folds, how its labels are checked, defects of copies."""
+    click.echo(str(gmil.datasets.describe(name)))
 
 
 @data.command()

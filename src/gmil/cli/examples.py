@@ -19,6 +19,29 @@ class Help(NamedTuple):
 
 HELP = {
     "gmil": Help("", ("gmil compare bags.csv", "gmil fit bags.csv -o model.gmil")),
+    "gmil benchmark": Help(
+        "Measure many methods on many sets.",
+        ("gmil benchmark run leaderboard.toml", "gmil benchmark verify leaderboard.toml"),
+    ),
+    "gmil benchmark run": Help(
+        "Measure the cells that are missing.",
+        (
+            "gmil benchmark run leaderboard.toml --minutes 60",
+            "gmil benchmark run leaderboard.toml --methods gmil,mi-fv --sets musk1",
+        ),
+    ),
+    "gmil benchmark verify": Help(
+        "Recompute every figure from the records.",
+        ("gmil benchmark verify leaderboard.toml", "gmil benchmark verify leaderboard.toml -o records"),
+    ),
+    "gmil benchmark show": Help(
+        "Print the leaderboard.",
+        ("gmil benchmark show leaderboard.toml", "gmil benchmark show leaderboard.toml -o records"),
+    ),
+    "gmil benchmark page": Help(
+        "Write the leaderboard as a page.",
+        ("gmil benchmark page leaderboard.toml", "gmil benchmark page leaderboard.toml --page page.html"),
+    ),
     "gmil check": Help(
         "Can results on these data be trusted?",
         ("gmil check bags.csv --group patient -o page.html", "gmil check new.csv --model model.gmil"),
@@ -33,6 +56,10 @@ HELP = {
     ),
     "gmil data": Help("List, describe and convert data.", ("gmil data list", "gmil data info bags.csv")),
     "gmil data list": Help("List the data sets by name.", ("gmil data list", "gmil data list --json")),
+    "gmil data show": Help(
+        "Show the card of a data set: source, licence, defects of copies.",
+        ("gmil data show musk1", "gmil data show birds_brown_creeper"),
+    ),
     "gmil data info": Help(
         "Describe data: bags, instances, sizes, classes.",
         ("gmil data info musk1", "gmil data info molecules.csv --bag molecule --label active"),

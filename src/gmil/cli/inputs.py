@@ -121,7 +121,7 @@ class Reader(NamedTuple):
         if is_dataset(data):
             bunch = gmil.datasets.load(data)
             bags = _with_features(bunch.bags, self.known)
-            groups = groups_of(bunch.bags, self.group)
+            groups = bunch.groups if self.group is None else groups_of(bunch.bags, self.group)
             return LabelledBags(data, bags, bunch.y, groups, self._labels_of_set(bunch, data), self.target_kind)
         if not path.exists():
             names = ", ".join(gmil.datasets.dataset_names())

@@ -13,6 +13,7 @@ from gmil.cli.console import clear_errors
 from gmil.cli.examples import HELP, add_help, describe
 
 _PLACES = {
+    "benchmark": "gmil.cli.benchmark.commands:benchmark",
     "check": "gmil.cli.check:check",
     "compare": "gmil.cli.compare:compare",
     "cv": "gmil.cli.cv:cv",

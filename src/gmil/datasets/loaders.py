@@ -14,9 +14,10 @@ from gmil.bags import Bags
 from gmil.bags.bag_files import read_arrays
 from gmil.bags.roles import Named
 from gmil.datasets import download
+from gmil.datasets.copies import groups_of_copies
 from gmil.datasets.download import DATA_HOME
 from gmil.datasets.fingerprint import data_fingerprint
-from gmil.datasets.registry import DatasetInfo, describe
+from gmil.datasets.registry import describe
 from gmil.errors import DatasetError
 from gmil.io.formats import mat, npz
 from gmil.io.formats.rows import rows_to_bags
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from gmil.datasets.cards import DatasetInfo
+
+
+_FURTHER = ("official_split", "repo_split", "frame_skip", "split", "split_test")
+"""What a set has besides bags and labels: divisions, and what else is known of its bags."""
 
 
 def load(
@@ -53,7 +60,8 @@ def load(
     Returns
     -------
     Bunch or (Bags, array)
-        ``bags``; ``y``, 1 for positive and 0 for negative bags; ``instance_y``, labels of instances, None
+        ``bags``; ``y``, 1 for positive and 0 for negative bags, or their values; ``groups``, which bags are copies of
+        each other and belong into one fold, None where none are known to be; ``instance_y``, labels of instances, None
         where they are not known at all and -1 where a single one is not; ``DESCR``; ``name``.
 
     Examples
@@ -171,6 +179,13 @@ def fetch_ucf_crime(*, data_home: str | os.PathLike[str] | None = None, return_X
 
 def _from_folder(info: DatasetInfo, folder: Path, download_if_missing: bool) -> Bunch:
     ours = folder / info.filename
+    ours = ours if ours.exists() else folder / ours.name  # the data folder may have no folders
+    if info.task == "videos":
+        msg = (
+            f"{info.name} is a folder of videos, {ours}, and has no bags before features are made of it. Read it with "
+            f"gmil video index {ours}, or see its card: gmil data show {info.name}."
+        )
+        raise DatasetError(msg)
     if ours.is_file():
         return _from_npz(info, ours)
     if info.kind == "local" or info.original is None:
@@ -200,7 +215,10 @@ def _from_npz(info: DatasetInfo, path: Path) -> Bunch:
     _refuse_other_values(info, found)
     if "y_instance" in arrays:
         found.instance_y = arrays["y_instance"].astype(np.int64)
-    found.update({name: arrays[name] for name in ("official_split", "repo_split", "frame_skip") if name in arrays})
+        _refuse_contradictions(info, found)
+    found.update({name: arrays[name] for name in _FURTHER if name in arrays})
+    if info.has_copies:
+        found.groups = arrays["dup_group"] if "dup_group" in arrays else groups_of_copies(found.bags)
     if info.name == "ucf-crime":  # the name of a video begins with what it shows
         found.events = np.array([re.sub(r"[^A-Za-z].*", "", name) for name in arrays["bag_names"]])
     return found
@@ -225,11 +243,11 @@ def _from_andrews(info: DatasetInfo, path: Path) -> Bunch:
 
 def _bunch(info: DatasetInfo, bags: Bags, y: NDArray[Any] | None) -> Bunch:
     instances = bags.instances
-    if bags.dtype != np.float64 and info.name != "ucf-crime":
+    if bags.dtype != np.float64 and info.kind != "local":  # files of one data set have several types
         instances = instances.astype(np.float64)
     whole = Bags(instances, bags.offsets, _numbered(bags.bag_ids), bags.feature_names)
-    labels = None if y is None else np.asarray(y).astype(np.int64)
-    return Bunch(bags=whole, y=labels, instance_y=None, DESCR=str(info), name=info.name)
+    labels = None if y is None else np.asarray(y).astype(np.float64 if info.task == "values" else np.int64)
+    return Bunch(bags=whole, y=labels, groups=None, instance_y=None, DESCR=str(info), name=info.name)
 
 
 def _numbered(ids: NDArray[Any] | None) -> NDArray[Any] | None:
@@ -244,7 +262,8 @@ def _numbered(ids: NDArray[Any] | None) -> NDArray[Any] | None:
 
 def _refuse_other_counts(info: DatasetInfo, found: Bunch) -> None:
     bags, y = found.bags, found.y
-    counts = (len(bags), -1 if y is None else int(y.sum()), bags.n_instances, bags.n_features)
+    n_positive = None if y is None or info.task == "values" else int(y.sum())
+    counts = (len(bags), n_positive, bags.n_instances, bags.n_features)
     wanted = (info.n_bags, info.n_positive, info.n_instances, info.n_features)
     if counts != wanted:
         msg = (
@@ -259,5 +278,17 @@ def _refuse_other_values(info: DatasetInfo, found: Bunch) -> None:
         msg = (
             f"The file found for {info.name} holds other values than gmil knows: it is damaged, or was made otherwise. "
             "Replace it, or read it by its path with gmil.read."
+        )
+        raise DatasetError(msg)
+
+
+def _refuse_contradictions(info: DatasetInfo, found: Bunch) -> None:
+    """Refuse labels of bags that those of their instances contradict: a copy whose labels were sorted is found so."""
+    positive = np.unique(found.bags.segment_ids[found.instance_y == 1])
+    wrong = positive[found.y[positive] == 0]
+    if len(wrong):
+        msg = (
+            f"The labels of {info.name} contradict each other: bag {wrong[0]} is negative, but has a positive instance "
+            f"({len(wrong)} bags of this kind). Replace the file."
         )
         raise DatasetError(msg)

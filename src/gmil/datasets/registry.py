@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
+from gmil.datasets.cards import DatasetInfo
+from gmil.datasets.further_sets import ANDREWS, FURTHER_SETS
 from gmil.errors import DatasetError
-
-Kind = Literal["bundled", "fetched", "local"]
 
 _MUSK_SOURCE = (
     "https://raw.githubusercontent.com/hbldh/skboost/70633bed50439a73a4092ad8769242d57f04dbdb/skboost/datasets/musk"
@@ -20,74 +17,10 @@ _DIETTERICH = (
     "Dietterich, T. G., Lathrop, R. H. and Lozano-Perez, T. (1997). Solving the multiple instance "
     "problem with axis-parallel rectangles. Artificial Intelligence 89(1-2), 31-71."
 )
-_ANDREWS = (
-    "Andrews, S., Tsochantaridis, I. and Hofmann, T. (2002). Support vector machines for "
-    "multiple-instance learning. Advances in Neural Information Processing Systems 15."
-)
 _SULTANI = (
     "Sultani, W., Chen, C. and Shah, M. (2018). Real-world anomaly detection in surveillance videos. "
     "Proceedings of CVPR."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetInfo:
-    """What is known about a data set; ``str(info)`` is a description to print.
-
-    Parameters
-    ----------
-    name : str
-        The name that `gmil.datasets.load` knows.
-    title : str
-    kind : {"bundled", "fetched", "local"}
-        Whether it comes with gmil, is downloaded once, or must be put into the data folder by hand.
-    n_bags, n_positive, n_instances, n_features : int
-    licence, citation, about : str
-    filename : str
-        The NPZ file, in the package or in the data folder.
-    url : str, optional
-        Where the original is.
-    sha256 : str, optional
-        The SHA-256 of the file at ``url``.
-    contents : str, optional
-        The fingerprint of bags and labels: the same whatever file holds them.
-    """
-
-    name: str
-    title: str
-    kind: Kind
-    n_bags: int
-    n_positive: int
-    n_instances: int
-    n_features: int
-    licence: str
-    citation: str
-    about: str
-    filename: str
-    url: str | None = None
-    sha256: str | None = None
-    contents: str | None = None
-
-    @property
-    def original(self) -> str | None:
-        """The name of the file at ``url``."""
-        return None if self.url is None else self.url.rsplit("/", 1)[-1]
-
-    def __str__(self) -> str:
-        negative = self.n_bags - self.n_positive
-        lines = [
-            f"{self.title} ({self.name})",
-            "",
-            self.about,
-            "",
-            f"Bags:      {self.n_bags} ({self.n_positive} positive, {negative} negative)",
-            f"Instances: {self.n_instances}",
-            f"Features:  {self.n_features}",
-            f"Licence:   {self.licence}",
-            f"Source:    {self.url or 'no public address'}",
-            f"Citation:  {self.citation}",
-        ]
-        return "\n".join(lines)
 
 
 def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str, contents: str) -> DatasetInfo:
@@ -110,6 +43,11 @@ def _musk(version: int, counts: tuple[int, int, int], file: str, sha256: str, co
         url=f"{_MUSK_SOURCE}/{file}",
         sha256=sha256,
         contents=contents,
+        label_check="The label is in the name of the molecule; UCI's counts of bags and musks.",
+        defects=(
+            "Some copies on the web swap the two versions; copies called scaled were normalised with all bags, before "
+            "any fold."
+        ),
     )
 
 
@@ -120,7 +58,7 @@ def _corel(name: str, n_instances: int, sha256: str, contents: str) -> DatasetIn
         "fetched",
         *(200, 100, n_instances, 230),
         licence="none stated",
-        citation=_ANDREWS,
+        citation=ANDREWS,
         about=(
             f"A bag is an image, an instance one of its segments; positive images show a {name}. Values as "
             "distributed: 87 or more of the columns are constant."
@@ -129,6 +67,8 @@ def _corel(name: str, n_instances: int, sha256: str, contents: str) -> DatasetIn
         url=f"{_COREL_SOURCE}/{name}_100x100_matlab.mat",
         sha256=sha256,
         contents=contents,
+        label_check="A bag is positive where the original file labels any of its instances so: 100 and 100.",
+        defects="Copies called scaled were normalised with all bags, before any fold.",
     )
 
 
@@ -173,10 +113,11 @@ REGISTRY: dict[str, DatasetInfo] = {
             "local",
             *(400, 200, 3224, 66552),
             licence="none stated",
-            citation=_ANDREWS,
+            citation=ANDREWS,
             about="A bag is a document, an instance a passage of it, described by sparse word weights.",
             filename="trec9_tst1.npz",
             contents="0457465c2916996a0f465115ecc1b8a809bccc24128053bbf6cd66fefedf944f",
+            label_check="Sizes and counts of classes are the published ones.",
         ),
         DatasetInfo(
             "ucf-crime",
@@ -193,7 +134,10 @@ REGISTRY: dict[str, DatasetInfo] = {
             ),
             filename="ucfcrime_x3d_830_pca64.npz",
             contents="3d2c1aa68058daa103be1fb903ea238c9bde73548eb212803d379ca6550f798b",
+            label_check="The label is in the name of the video; no normal video has an instance that is labelled.",
+            defects="Bags are sorted by class: folds must be shuffled. The PCA has seen test videos, without labels.",
         ),
+        *FURTHER_SETS,
     )
 }
 
@@ -204,7 +148,7 @@ def dataset_names() -> list[str]:
     Examples
     --------
     >>> from gmil.datasets import dataset_names
-    >>> dataset_names()
+    >>> dataset_names()[:7]
     ['musk1', 'musk2', 'elephant', 'fox', 'tiger', 'trec9', 'ucf-crime']
     """
     return list(REGISTRY)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from gmil.bags.finite import name_of_bag
 from gmil.bags.tables import missing_entries
 from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import BagValidationError, DatasetError
+from gmil.slides.patch_labels import read_patch_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,8 +95,26 @@ def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Datase
         bags, y, *further = given[name]
         return Dataset(name, bags, np.asarray(y), *further)
     if name in spec.generated:
-        bags, y = datasets.make_bags(**spec.generated[name], return_X_y=True)
-        return Dataset(name, bags, y)
+        return _generated(name, **spec.generated[name])
     may_download = not spec.is_quick and name not in spec.optional_datasets
-    bags, y = datasets.load(name, download_if_missing=may_download, return_X_y=True)
-    return Dataset(name, bags, y)
+    found = datasets.load(name, download_if_missing=may_download)
+    return Dataset(name, found.bags, found.y, found.groups, found.instance_y)
+
+
+def _generated(name: str, maker: str = "bags", **how: Any) -> Dataset:
+    """Return bags made to order, by `gmil.make_bags`, or by `gmil.make_slides` with patients as groups."""
+    if maker == "slides":
+        return _slides(name, how)
+    if maker != "bags":
+        msg = f'The maker of {name} must be "bags" or "slides", got {maker!r}.'
+        raise DatasetError(msg)
+    found = datasets.make_bags(**how)
+    return Dataset(name, found.bags, found.y)
+
+
+def _slides(name: str, how: dict[str, Any]) -> Dataset:
+    with tempfile.TemporaryDirectory() as folder:
+        made = datasets.make_slides(Path(folder) / "slides", **how)
+        read = datasets.read(made.folder, labels=made.labels, bag=made.bag, label=made.label, group=made.group)
+        labels = read_patch_labels(read.bags, made.patch_labels)
+    return Dataset(name, read.bags, np.asarray(read.y).astype(np.int64), read.groups, labels.astype(np.int64))

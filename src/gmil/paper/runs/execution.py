@@ -37,21 +37,27 @@ def execute(job: Job, dataset: Dataset) -> pa.Table:
 def measured(job: Job, dataset: Dataset) -> tuple[pa.Table, CVResult | None]:
     """Return the rows of a job, and the cross-validation that they are of; None where a fit failed."""
     choices: Choices = {}
-    result = None
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
             result = _cross_validate(job, dataset, choices)
         except Exception as error:  # what a method raises is up to the method
-            rows = [{"status": "failed", "reason": one_line(error)}] * (job.repeats * job.folds)
-        else:
-            rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
-            rows = [row | _instance_scores(result, *place) for row, place in zip(rows, _places(job), strict=True)]
-    shared = {**_shared(job), "warnings": json.dumps(sorted({one_line(w.message) for w in caught}))}
+            return failed_rows(job, one_line(error)), None
+    rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
+    rows = [row | _instance_scores(result, *place) for row, place in zip(rows, _places(job), strict=True)]
+    return _table(job, rows, [one_line(w.message) for w in caught]), result
+
+
+def failed_rows(job: Job, reason: str) -> pa.Table:
+    """Return the rows of a job that has no result."""
+    return _table(job, [{"status": "failed", "reason": reason}] * (job.repeats * job.folds), [])
+
+
+def _table(job: Job, rows: list[dict[str, Any]], warned: list[str]) -> pa.Table:
+    shared = {**_shared(job), "warnings": json.dumps(sorted(set(warned)))}
     numbers = [{"repeat": job.repeat + r, "seed": job.seed + r, "fold": fold} for r, fold in _places(job)]
-    table = table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
-    return table, result
+    return table_of([{**shared, **number, **row} for number, row in zip(numbers, rows, strict=True)])
 
 
 def _places(job: Job) -> list[tuple[int, int]]:

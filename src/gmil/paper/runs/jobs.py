@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gmil.checks.controls import CONTROLS
+from gmil.checks.controls import BENCHMARK_CONTROLS, CONTROLS
 from gmil.errors import SpecificationError, listed
 from gmil.own_methods import all_methods, label_of, own_methods
 from gmil.paper.runs.fingerprints import canonical, canonical_json, code_fingerprint
@@ -104,7 +104,7 @@ class Case:
 
 def known_methods() -> dict[str, type[BaseEstimator]]:
     """Return every method that can be measured here: registered estimators, own ones that were named, and controls."""
-    return {**all_methods(), **{name: cls for name, (_, cls) in CONTROLS.items()}}
+    return {**all_methods(), **{name: cls for name, (_, cls) in BENCHMARK_CONTROLS.items()}}
 
 
 def own_labels(names: Iterable[str]) -> dict[str, str]:
@@ -150,7 +150,7 @@ def _last_part(name: str) -> str:
 
 def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[Job]:
     """Return all jobs of an experiment on the data sets that are present, in the order of its tables."""
-    return [job for d in data.values() for case in cases_of(spec, d.name) for job in _jobs(spec, case, d)]
+    return [job for d in data.values() for case in cases_of(spec, d.name) for job in jobs_of(spec, case, d)]
 
 
 def cases_of(spec: Spec, dataset: str) -> Iterator[Case]:
@@ -200,7 +200,7 @@ def whole_job(spec: Spec, case: Case, data: Dataset) -> Job:
     return Job(**_shared(spec, case, data), repeat=0, repeats=case.repeats, seed=spec.protocol.seed)
 
 
-def _jobs(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
+def jobs_of(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
     """Yield the jobs of a case, whose rows are kept."""
     shared = _shared(spec, case, data)
     for repeat, repeats in blocks_of_repeats(case.repeats):

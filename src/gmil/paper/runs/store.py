@@ -23,6 +23,10 @@ class DamagedPartError(GmilError, ValueError):
     """A file of the store that is not what a finished job writes."""
 
 
+_OF_PROCESSES = "cpu_seconds gpu_seconds peak_bytes"
+"""What is known of a job that had a process to itself; stores of earlier versions have no such columns."""
+
+
 def row_schema() -> pa.Schema:
     """Return the columns of the store: one row is one fold."""
     import pyarrow as pa
@@ -40,6 +44,7 @@ def row_schema() -> pa.Schema:
         (text, "positive_label"),
         (number, "accuracy fit_seconds predict_seconds tune_seconds"),
         (text, "chosen warnings versions machine finished_at"),
+        (number, _OF_PROCESSES),
     ]
     return pa.schema([(name, kind) for kind, names in kinds for name in names.split()])
 
@@ -94,6 +99,9 @@ class Store:
         except (pa.ArrowException, OSError, ValueError) as error:
             msg = f"{path.name} cannot be read"
             raise DamagedPartError(msg) from error
+        for name in _OF_PROCESSES.split():
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(table.num_rows, pa.float64()))
         if not table.schema.equals(row_schema()):
             msg = f"{path.name} has other columns"
             raise DamagedPartError(msg)

@@ -126,10 +126,15 @@ def measure(
 
 
 def _warm_up(cases: list[Case]) -> None:
-    """Use every method once: the first use of a library pays for loading it."""
-    bags, y = make_bags(40, bag_size=10, random_state=0, return_X_y=True)
+    """Use every method once."""
     for case in {case.method: case for case in cases}.values():
-        _timed(case, Dataset("warm-up", bags, y), folds=2, seed=0)
+        warm_up(case)
+
+
+def warm_up(case: Case) -> None:
+    """Use a method once: the first use of a library pays for loading it."""
+    bags, y = make_bags(40, bag_size=10, random_state=0, return_X_y=True)
+    _timed(case, Dataset("warm-up", bags, y), folds=2, seed=0)
 
 
 def _rounds(

@@ -1,0 +1,90 @@
+"""Cells: one method in one setting on one set, with the k-folds that belong to it, one job for every repeat."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gmil.benchmark.specification import SETTINGS
+from gmil.errors import SpecificationError
+from gmil.paper.runs.data import Dataset, load_datasets
+from gmil.paper.runs.fingerprints import canonical_json
+from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of
+from gmil.paper.runs.store import DamagedPartError, Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gmil.benchmark.specification import Benchmark, Budget
+
+_NOT_IDENTITY = ("spec", "label", "estimator", "code")
+"""Records stay where the code has changed; they say which it was."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured together, and in one process.
+
+    Parameters
+    ----------
+    case : Case
+    data : Dataset
+    jobs : tuple of Job
+        One for every repeat; all but the first are done only where the budget allows.
+    budget : Budget
+    """
+
+    case: Case
+    data: Dataset
+    jobs: tuple[Job, ...]
+    budget: Budget
+
+    @property
+    def setting(self) -> str:
+        """Whether the method has its defaults, or is tuned inside the training bags."""
+        return SETTINGS[self.case.column]
+
+    def __str__(self) -> str:
+        return f"{self.case.method} on {self.case.dataset}, {self.setting}"
+
+
+def identity(job: Job) -> str:
+    """Return a hash of all that a result depends on but the code."""
+    content = {f.name: getattr(job, f.name) for f in dataclasses.fields(job) if f.name not in _NOT_IDENTITY}
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def finished_rows(store: Store, job: Job) -> pa.Table | None:
+    """Return the rows of a job; None where it is not done, or where its file is damaged."""
+    try:
+        return store.read(job.hash, job.folds, job.repeats)
+    except DamagedPartError:
+        return None
+
+
+def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
+    """Return the sets that are here, and a note about each that is not; sets that are not of two classes are refused.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+    """
+    spec = benchmark.spec
+    found, notes = load_datasets(dataclasses.replace(spec, datasets=(), optional_datasets=spec.datasets))
+    for name, data in found.items():
+        if set(data.y.tolist()) != {0, 1}:
+            msg = f"{name} has no two classes 0 and 1. A benchmark compares methods for bags that are positive or not."
+            raise SpecificationError(msg)
+    return found, notes
+
+
+def plan(benchmark: Benchmark, sets: dict[str, Dataset]) -> list[Cell]:
+    """Return all cells, those of small sets and of default settings first, so that much is there early."""
+    cells = [
+        Cell(case, data, tuple(jobs_of(benchmark.spec, case, data)), benchmark.budget)
+        for data in sets.values()
+        for case in cases_of(benchmark.spec, data.name)
+    ]
+    return sorted(cells, key=lambda cell: (cell.setting == "tuned", cell.data.bags.n_instances))

@@ -1,0 +1,196 @@
+"""The leaderboard: all figures and statistics, made of records; what is published is this, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.benchmark.figures import MEASURES, cross_validation, figures
+from gmil.benchmark.ranking import Scores, against, ranks, verdicts_on_set
+from gmil.benchmark.records import Shelf
+from gmil.benchmark.specification import SETTINGS
+from gmil.benchmark.traits import traits_of
+from gmil.datasets import dataset_names, describe
+from gmil.paper.runs.output import write_json
+from gmil.paper.tables.grids import has_grid
+from gmil.safety.guard import parsing
+from gmil.templating.json_text import finite
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from gmil.benchmark.records import MethodRecords
+    from gmil.benchmark.specification import Benchmark
+    from gmil.engine.arrays import Floats
+
+FILE = "leaderboard.json"
+RANKED = ("auc", "accuracy", "balanced_accuracy", "brier")
+
+
+def leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the leaderboard of the records in a folder; JSON can say all of it.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+        Says which cells there should be.
+    folder : path
+    """
+    shelf = Shelf(folder)
+    shared = shelf.sets()
+    records = {one.method: one for one in shelf.methods()}
+    cells = [cell for one in records.values() for cell in _cells(one, shared)]
+    settings = [s for s in SETTINGS.values() if any(cell["setting"] == s for cell in cells)]
+    return finite(
+        {
+            "title": benchmark.spec.title,
+            "reference": benchmark.reference,
+            "protocol": _protocol(benchmark),
+            "measures": MEASURES,
+            "methods": [_method(name, label, records) for name, label in benchmark.labels.items()],
+            "sets": [_set(benchmark, name, shared) for name in benchmark.spec.datasets],
+            "cells": cells,
+            "not_measured": _not_measured(benchmark, cells),
+            "not_repeated": _not_repeated(benchmark, cells),
+            "statistics": {setting: _statistics(benchmark, records, shared, cells, setting) for setting in settings},
+        }
+    )
+
+
+def write_leaderboard(found: dict[str, Any], folder: str | os.PathLike[str]) -> Path:
+    """Write the leaderboard beside the records; return the file."""
+    path = Path(folder) / FILE
+    write_json(found, path)
+    return path
+
+
+def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a leaderboard that was written."""
+    path = Path(folder) / FILE
+    with parsing(path, "leaderboard"):
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _protocol(benchmark: Benchmark) -> dict[str, Any]:
+    protocol, budget = benchmark.spec.protocol, benchmark.budget
+    names = ("folds", "repeats", "tuned_repeats", "seed", "inner_folds", "max_settings")
+    limits = ("once_minutes", "most_minutes", "most_gib")
+    return {name: getattr(protocol, name) for name in names} | {name: getattr(budget, name) for name in limits}
+
+
+def _cells(records: MethodRecords, shared: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for (name, setting), rows in records.cells().items():
+        yield {
+            "method": records.method,
+            "set": name,
+            "setting": setting,
+            **figures(rows, shared[name]),
+            "jobs": [row["job"] for row in rows],
+        }
+
+
+def _method(name: str, label: str, records: dict[str, MethodRecords]) -> dict[str, Any]:
+    one = records.get(name)
+    rows = [] if one is None else one.rows
+    versions = sorted({row["versions"] for row in rows})
+    return {
+        "name": name,
+        "label": label,
+        "control": one.is_control if one is not None else False,
+        "versions": [json.loads(text) for text in versions],
+        "codes": sorted({row["code"][:12] for row in rows}),
+    }
+
+
+def _set(benchmark: Benchmark, name: str, shared: dict[str, Any]) -> dict[str, Any]:
+    about: dict[str, Any] = {"name": name, "title": name, "chose_default": name in benchmark.chose_defaults}
+    if name in dataset_names():
+        card = describe(name)
+        about |= {"title": card.title, "licence": card.licence, "folding": card.folding, "defects": card.defects}
+    return about | {"traits": traits_of(shared[name]) if name in shared else None}
+
+
+def _not_measured(benchmark: Benchmark, cells: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the cells of the specification that nobody has measured yet."""
+    there = {(cell["method"], cell["set"], cell["setting"]) for cell in cells}
+    wanted = [
+        (entry.name, name, SETTINGS[column])
+        for entry in benchmark.spec.methods
+        for column in entry.columns
+        if column != "tuned" or has_grid(entry.name)
+        for name in benchmark.spec.datasets
+    ]
+    return [dict(zip(("method", "set", "setting"), one, strict=True)) for one in wanted if one not in there]
+
+
+def _not_repeated(benchmark: Benchmark, cells: list[dict[str, Any]]) -> int:
+    """Return how many cells have fewer repeats than the protocol asks for, though the budget allows them."""
+    entries = {entry.name: entry for entry in benchmark.spec.methods}
+    columns = {setting: column for column, setting in SETTINGS.items()}
+    return sum(
+        cell["reason"] is None
+        and cell["cpu_seconds"] <= 60 * benchmark.budget.once_minutes
+        and cell["method"] in entries
+        and cell["repeats"]
+        < benchmark.spec.protocol.repeats_of(columns[cell["setting"]], entries[cell["method"]].repeats)
+        for cell in cells
+    )
+
+
+def _statistics(
+    benchmark: Benchmark,
+    records: dict[str, MethodRecords],
+    shared: dict[str, Any],
+    cells: list[dict[str, Any]],
+    setting: str,
+) -> dict[str, Any]:
+    of = [c for c in cells if c["setting"] == setting and not records[c["method"]].is_control]
+    names = [name for name in benchmark.spec.datasets if any(cell["set"] == name for cell in of)]
+    unseen = [name for name in names if name not in benchmark.chose_defaults]
+    by_measure = {measure: scores_of(of, measure, names) for measure in RANKED}
+    return {
+        "measures": {
+            measure: {
+                "all": _views(scores, benchmark.reference),
+                "without_sets_that_chose_a_default": _views(scores.of(scores.methods, unseen), benchmark.reference),
+            }
+            for measure, scores in by_measure.items()
+        },
+        "by_set": {name: _by_set(records, shared, name, setting, benchmark.reference) for name in names},
+    }
+
+
+def _views(scores: Scores, reference: str) -> dict[str, Any]:
+    return {
+        "ranks": ranks(scores.ready(), reference),
+        "ranks_of_complete_rows": ranks(scores.complete(), reference),
+        "against_reference": against(scores, reference),
+    }
+
+
+def scores_of(cells: list[dict[str, Any]], measure: str, sets: list[str]) -> Scores:
+    """Return one figure of all methods on all sets."""
+    methods = list(dict.fromkeys(cell["method"] for cell in cells))
+    values = np.full((len(sets), len(methods)), np.nan)
+    empty = np.zeros(values.shape, dtype=bool)
+    for cell in cells:
+        at = sets.index(cell["set"]), methods.index(cell["method"])
+        values[at] = np.nan if cell[measure] is None else cell[measure]
+        empty[at] = cell[measure] is None
+    return Scores(measure, tuple(methods), tuple(sets), values, empty)
+
+
+def _by_set(
+    records: dict[str, MethodRecords], shared: dict[str, Any], name: str, setting: str, reference: str
+) -> dict[str, Any]:
+    folds: dict[str, Floats] = {}
+    for method, one in records.items():
+        rows = one.cells().get((name, setting), [])
+        if rows and all(row["status"] == "ok" for row in rows):
+            folds[method] = cross_validation(rows, shared[name]).fold_accuracies()[0]
+    return verdicts_on_set(folds, reference, len(shared[name]["y"]))

@@ -1,0 +1,114 @@
+"""The page of a leaderboard: one file, to be searched and sorted, that asks no other host for anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gmil.benchmark.figures import SMALLER_IS_BETTER
+from gmil.benchmark.leaderboard import RANKED
+from gmil.benchmark.overview import overview
+from gmil.safety.atomic import replacing
+from gmil.templating import render
+from gmil.templating.json_text import script_json
+
+if TYPE_CHECKING:
+    import os
+
+_OF_A_CELL = ("auc", "accuracy", "balanced_accuracy", "brier", "instance_auc", "instance_average_precision")
+
+
+def page(found: dict[str, Any]) -> str:
+    """Return the page of a leaderboard.
+
+    Parameters
+    ----------
+    found : dict
+        As `gmil.benchmark.leaderboard` makes it.
+    """
+    return render(
+        "gmil.benchmark",
+        "templates",
+        "page.html.j2",
+        title=found["title"],
+        told=told(found),
+        protocol=_protocol(found["protocol"]),
+        measures=found["measures"],
+        settings=list(found["statistics"]),
+        data=script_json(_data(found)),
+    )
+
+
+def write_page(found: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write the page in one step."""
+    with replacing(path) as temporary:
+        temporary.write_text(page(found), encoding="utf-8")
+
+
+def told(found: dict[str, Any]) -> list[str]:
+    """Return what a reader must know first: who leads, what was measured, and what was not yet."""
+    cells, n_open = found["cells"], len(found["not_measured"])
+    empty = [cell for cell in cells if cell["reason"] is not None]
+    measured = f"{len(cells) - len(empty)} cells are measured, {len(empty)} are empty with their reason"
+    if found["not_repeated"]:
+        measured += f" ({found['not_repeated']} of the measured ones still lack some of their repeats)"
+    open_ = f", and {n_open} are not measured yet: nothing is claimed of them." if n_open else "."
+    return [*(_leader(found, setting) for setting in found["statistics"]), f"{measured}{open_}"]
+
+
+def _leader(found: dict[str, Any], setting: str) -> str:
+    """Return who has the best mean rank, by AUC and by accuracy, and where the reference stands."""
+    labels = {method["name"]: method["label"] for method in found["methods"]}
+    texts = []
+    for measure in ("auc", "accuracy"):
+        ranks = found["statistics"][setting]["measures"][measure]["all"]["ranks"]
+        if ranks is None:
+            return f"{setting.capitalize()} setting: too few sets are measured by all methods for ranks."
+        first, order = ranks["rows"][0], [row["method"] for row in ranks["rows"]]
+        text = f"{labels[first['method']]} has the best mean rank by {found['measures'][measure]} ({first['rank']:.2f})"
+        if first["method"] != found["reference"] and found["reference"] in order:
+            place = order.index(found["reference"]) + 1
+            text += f", {labels[found['reference']]} is number {place} ({ranks['rows'][place - 1]['rank']:.2f})"
+        texts.append(text)
+    n_methods = len(ranks["rows"])
+    return f"{setting.capitalize()} setting, {ranks['n_sets']} sets and {n_methods} methods: {'; '.join(texts)}."
+
+
+def _protocol(how: dict[str, Any]) -> str:
+    tuned = how["tuned_repeats"] or how["repeats"]
+    return (
+        f"{how['repeats']} x {how['folds']}-fold with the same folds for all, tuned {tuned} x with "
+        f"{how['inner_folds']} inner folds and at most {how['max_settings']} settings; groups of copies stay whole. "
+        f"A cell above {how['once_minutes']:g} CPU minutes a k-fold runs once; above {how['most_minutes']:g}, or above "
+        f"{how['most_gib']:g} GiB, it is empty with its reason, and ranks last."
+    )
+
+
+def _data(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what the script of the page needs."""
+    views = {
+        setting: {measure: _views(found, setting, measure) for measure in RANKED} for setting in found["statistics"]
+    }
+    cells = {
+        f"{cell['method']}|{cell['set']}|{cell['setting']}": {
+            **{name: cell[name] for name in _OF_A_CELL},
+            **{name: cell[name] for name in ("repeats", "cpu_seconds", "gpu_seconds", "peak_bytes", "reason")},
+        }
+        for cell in found["cells"]
+    }
+    return {
+        **{name: found[name] for name in ("measures", "sets", "reference", "methods")},
+        "smaller": list(SMALLER_IS_BETTER),
+        "views": views,
+        "cells": cells,
+    }
+
+
+def _views(found: dict[str, Any], setting: str, measure: str) -> dict[str, Any]:
+    views = {}
+    for view in overview(found, setting, measure):
+        ranks, complete = view["statistics"]["ranks"], view["statistics"]["ranks_of_complete_rows"]
+        whole = {row["method"]: row["rank"] for row in (complete or {"rows": []})["rows"]}
+        rows = [{**row, "rank_complete": whole.get(row["method"])} for row in view["rows"]]
+        shown = {name: (ranks or {}).get(name) for name in ("critical", "n_sets")}
+        views[view["view"]] = {"rows": rows, **shown}
+    return views

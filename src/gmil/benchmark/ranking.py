@@ -1,0 +1,159 @@
+"""Who is better over many sets: mean ranks, differences to a reference, wins, ties and losses."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from gmil.benchmark.figures import SMALLER_IS_BETTER
+from gmil.paper.statistics import (
+    ZONE,
+    average_ranks,
+    compare_with_best,
+    corrected_difference,
+    critical_difference,
+    holm,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from gmil.engine.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One figure of methods on sets.
+
+    Attributes
+    ----------
+    measure : str
+    methods, sets : tuple of str
+    values : array of shape (n_sets, n_methods)
+        NaN where there is none.
+    empty : array of shape (n_sets, n_methods)
+        Whether a cell was tried and is empty, for time, memory or an error; it ranks last.
+    """
+
+    measure: str
+    methods: tuple[str, ...]
+    sets: tuple[str, ...]
+    values: Floats
+    empty: Any
+
+    @property
+    def gain(self) -> Floats:
+        """The values, or their negatives where small ones are good."""
+        return -self.values if self.measure in SMALLER_IS_BETTER else self.values
+
+    def of(self, methods: Sequence[str], sets: Sequence[str]) -> Scores:
+        """Return those of some methods on some sets."""
+        columns, rows = [self.methods.index(m) for m in methods], [self.sets.index(s) for s in sets]
+        at = np.ix_(rows, columns)
+        return Scores(self.measure, tuple(methods), tuple(sets), self.values[at], self.empty[at])
+
+    def ready(self) -> Scores:
+        """Return those of the sets on which every method was tried."""
+        tried = ~np.isnan(self.values) | self.empty
+        return self.of(self.methods, [s for s, row in zip(self.sets, tried, strict=True) if row.all()])
+
+    def complete(self) -> Scores:
+        """Return those of the methods that have a figure on every set on which all were tried."""
+        ready = self.ready()
+        whole = [m for m, column in zip(ready.methods, (~np.isnan(ready.values)).T, strict=True) if column.all()]
+        return ready.of(whole, ready.sets)
+
+
+def ranks(scores: Scores, reference: str) -> dict[str, Any] | None:
+    """Return the mean rank of every method, the best first, and which differ from the reference.
+
+    Empty cells rank last, and share that place. ``critical`` is Nemenyi's critical difference of mean ranks;
+    ``p_holm`` is of the difference in mean rank to the reference, by a normal distribution, under Holm's correction
+    (Demsar 2006). None where there are no two methods or no two sets.
+
+    Parameters
+    ----------
+    scores : Scores
+        Without cells that were not tried.
+    reference : str
+    """
+    n_sets, n_methods = scores.values.shape
+    if n_methods < 2 or n_sets < 2:
+        return None
+    filled = np.where(scores.empty, -np.inf, scores.gain)
+    means = average_ranks(filled)
+    found: dict[str, Any] = dict(zip(scores.methods, means.tolist(), strict=True))
+    others = [m for m in scores.methods if m != reference]
+    p_holm: dict[str, float] = {}
+    if reference in found:
+        error = np.sqrt(n_methods * (n_methods + 1) / (6 * n_sets))
+        p = [2 * stats.norm.sf(abs(found[m] - found[reference]) / error) for m in others]
+        p_holm = dict(zip(others, holm(p).tolist(), strict=True))
+    return {
+        "n_sets": n_sets,
+        "sets": list(scores.sets),
+        "critical": critical_difference(n_methods, n_sets),
+        "rows": [
+            {"method": m, "rank": round(found[m], 6), "p_holm": p_holm.get(m)}
+            for m in sorted(found, key=found.get)  # type: ignore[arg-type]
+        ],
+    }
+
+
+def against(scores: Scores, reference: str, zone: float = ZONE) -> list[dict[str, Any]]:
+    """Return wins, ties and losses of the reference against every other method, and the mean difference over sets.
+
+    A win is more than the zone, a loss less; a set on which the other is empty is a win. The difference is over sets
+    that both have, with the interval and Holm's p-value of a t-test over sets.
+    """
+    if reference not in scores.methods:
+        return []
+    own = scores.gain[:, scores.methods.index(reference)]
+    rows = [
+        _against(other, own, scores.gain[:, i], scores.empty[:, i], zone)
+        for i, other in enumerate(scores.methods)
+        if other != reference
+    ]
+    tested = [row for row in rows if row["p_value"] is not None]
+    for row, p in zip(tested, holm([row["p_value"] for row in tested]).tolist(), strict=True):
+        row["p_holm"] = p
+    return rows
+
+
+def _against(other: str, own: Floats, theirs: Floats, empty: Any, zone: float) -> dict[str, Any]:
+    differences = (own - theirs)[~np.isnan(own) & ~np.isnan(theirs)]
+    ruled_out = int((empty & ~np.isnan(own)).sum())
+    row = {
+        "method": other,
+        "wins": int((differences > zone).sum()) + ruled_out,
+        "ties": int((np.abs(differences) <= zone).sum()),
+        "losses": int((differences < -zone).sum()),
+        "difference": float(differences.mean()) if len(differences) else None,
+        "interval": None,
+        "p_value": None,
+        "p_holm": None,
+    }
+    if len(differences) > 1 and differences.std() > 0:
+        over_sets = corrected_difference(differences, 0.0).comparison(0.05, zone)
+        row |= {"interval": list(over_sets.interval), "p_value": over_sets.p_value}
+    return row
+
+
+def verdicts_on_set(folds: Mapping[str, Floats], reference: str, n_bags: int) -> dict[str, dict[str, Any]]:
+    """Return how every method compares with the reference on one set, by the corrected t-test and Holm's correction.
+
+    Parameters
+    ----------
+    folds : mapping of str to arrays of shape (n_repeats, n_folds)
+        Accuracies; repeats that one method does not have are left out for all.
+    reference : str
+    n_bags : int
+    """
+    if reference not in folds or len(folds) < 2:
+        return {}
+    n_repeats = min(len(one) for one in folds.values())
+    compared = compare_with_best({m: one[:n_repeats] for m, one in folds.items()}, reference, n_bags=n_bags)
+    return {method: asdict(one) for method, one in compared.items()}

@@ -1,0 +1,199 @@
+"""Running a benchmark: every cell in a process of its own, what is finished stays, what is missing is done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
+from gmil.benchmark.records import Known, Shelf
+from gmil.benchmark.watching import Watch, reason_of
+from gmil.errors import ClusterError
+from gmil.paper.runs.execution import execute, failed_rows
+from gmil.paper.runs.store import Store, is_failed
+from gmil.paper.runs.timing import warm_up
+from gmil.safety.atomic import replacing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from gmil.benchmark.cells import Cell
+    from gmil.benchmark.specification import Benchmark, Budget
+    from gmil.benchmark.watching import Cost
+
+
+def run(
+    benchmark: Benchmark,
+    *,
+    output: str | os.PathLike[str],
+    processes: int = 1,
+    minutes: float | None = None,
+    repeats: int | None = None,
+    changed: bool = False,
+    retry_failed: bool = False,
+    client: Any = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[str]:
+    """Measure the cells of a benchmark that are missing, and write the records; return what a reader must know.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+    output : path
+        The folder of the leaderboard. Rows of finished k-folds go to ``rows``, as those of the paper's experiments do;
+        from them the records are made, one file for every method. A run that was killed goes on where it stopped, from
+        rows and records; where only records are left, from these.
+    processes : int
+        How many cells are measured at the same time.
+    minutes : float, optional
+        No cell is begun after so many minutes.
+    repeats : int, optional
+        So many of the repeats of the protocol now; a later run does the others.
+    changed : bool
+        Measure cells again whose records are of other code than that which is here.
+    retry_failed : bool
+        Measure cells again that are empty.
+    client : dask.distributed.Client, optional
+        Measure on the workers of a cluster.
+    progress : callable, optional
+        Called with the number of cells done, of all cells of this run, and what was done.
+    """
+    sets, notes = load_sets(benchmark)
+    everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
+    shelf, store = Shelf(output), Store(output)
+    store.clean()
+    recorded = shelf.known()
+    missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
+    until = None if minutes is None else time.monotonic() + 60 * minutes
+    try:
+        for done, cell in enumerate(_measured(missing, Path(output), processes, until, retry_failed, client), start=1):
+            if progress is not None:
+                progress(done, len(missing), str(cell))
+    finally:  # whatever stops the run, what it has measured is on record
+        shelf.take(benchmark, everything, sets, store)
+    return notes
+
+
+def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
+    """Tell whether nothing of a cell is missing: all its repeats, or as many as the budget allows."""
+    for job in cell.jobs:
+        table, known = finished_rows(store, job), recorded.get(identity(job))
+        if known is not None and changed and known.code != job.code:
+            known = None
+        if table is None and known is None:
+            return False
+        seconds = known.seconds if table is None and known is not None else seconds_of(table)
+        if seconds == float("inf") and retry_failed:
+            return False
+        if seconds > 60 * cell.budget.once_minutes:
+            return True
+    return True
+
+
+def seconds_of(table: pa.Table) -> float:
+    """Return the CPU seconds of a k-fold; infinitely many of one that has no result."""
+    return float("inf") if is_failed(table) else sum(table["cpu_seconds"].to_pylist())
+
+
+def _measured(
+    cells: list[Cell], output: Path, processes: int, until: float | None, retry_failed: bool, client: Any
+) -> Iterator[Cell]:
+    """Yield cells as they are finished; none is begun after ``until``."""
+
+    def begin(cell: Cell) -> Cell | None:
+        if until is not None and time.monotonic() > until:
+            return None
+        if client is None:
+            measure_cell(cell, output, retry_failed)
+        else:
+            _keep(client.submit(measure_elsewhere, cell, pure=False).result(), output)
+        return cell
+
+    with ThreadPoolExecutor(processes if client is None else max(1, len(client.nthreads()))) as pool:
+        futures = [pool.submit(begin, cell) for cell in cells]
+        try:
+            for future in as_completed(futures):
+                done = future.result()
+                if done is not None:
+                    yield done
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def measure_cell(cell: Cell, output: Path, retry_failed: bool = False) -> None:
+    """Measure a cell in a process of its own; where that ends early, the rows say why."""
+    context = _context()
+    process = context.Process(target=_in_process, args=(cell, output, retry_failed), name="gmil-cell")
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        store = Store(output)
+        stopped = next((job for job in cell.jobs if finished_rows(store, job) is None), None)
+        if stopped is not None:
+            store.write(stopped.hash, failed_rows(stopped, reason_of(process.exitcode, cell.budget)))
+
+
+def measure_elsewhere(cell: Cell) -> dict[str, bytes]:
+    """Measure a cell on a worker of a cluster, and return the files of its rows: workers need no common disk."""
+    if multiprocessing.current_process().daemon:
+        msg = (
+            "Workers must be allowed to start processes. Start them with --no-nanny, or set "
+            "DASK_DISTRIBUTED__WORKER__DAEMON=False."
+        )
+        raise ClusterError(msg)
+    with tempfile.TemporaryDirectory() as folder:
+        measure_cell(cell, Path(folder))
+        return {path.name: path.read_bytes() for path in Store(folder).folder.glob("*.parquet")}
+
+
+def _keep(files: dict[str, bytes], output: Path) -> None:
+    for name, content in files.items():
+        with replacing(Store(output).folder / name) as temporary:
+            temporary.write_bytes(content)
+
+
+def _context() -> Any:
+    """Return how processes begin: from one that has imported everything and has no threads, where there is such."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def _in_process(cell: Cell, output: Path, retry_failed: bool) -> None:
+    do_jobs(cell, Store(output), Watch, retry_failed)
+
+
+def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget], Watch], retry_failed: bool = False) -> None:
+    """Do the repeats of a cell, one after the other, until one fails or is long enough not to be repeated."""
+    warm_up(cell.case)
+    with watching(cell.budget) as watch:
+        for job in cell.jobs:
+            table = finished_rows(store, job)
+            if table is None or (retry_failed and is_failed(table)):
+                watch.restart()
+                table = with_cost(execute(job, cell.data), watch.cost())
+                store.write(job.hash, table)
+            if seconds_of(table) > 60 * cell.budget.once_minutes:
+                return
+
+
+def with_cost(table: pa.Table, cost: Cost) -> pa.Table:
+    """Return rows with what they cost; seconds are shared evenly among the folds."""
+    import pyarrow as pa
+
+    n = table.num_rows
+    shares = {"cpu_seconds": cost.cpu_seconds / n, "gpu_seconds": cost.gpu_seconds and cost.gpu_seconds / n}
+    for name, value in {**shares, "peak_bytes": cost.peak_bytes}.items():
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, pa.array([value] * n, type=pa.float64()))
+    return table

@@ -1,0 +1,153 @@
+"""A benchmark as data: sets x methods x protocol, as of an experiment of the paper, with a budget for every cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gmil.checks.controls import BENCHMARK_CONTROLS
+from gmil.errors import SpecificationError
+from gmil.paper.runs.parsing import parse_spec
+from gmil.paper.runs.specification import MethodEntry
+from gmil.safety.guard import opening
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Mapping
+
+    from gmil.paper.runs.specification import Spec
+
+SETTINGS = {"paper": "default", "tuned": "tuned"}
+"""The columns of an experiment of the paper, and what they are here: no method has a setting for a set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one cell may cost; a k-fold is one repeat.
+
+    Parameters
+    ----------
+    once_minutes : float
+        CPU minutes of a k-fold above which a cell is not repeated.
+    most_minutes : float
+        CPU minutes of a k-fold above which it is stopped: the cell is empty, with its reason.
+    most_gib : float
+        Memory, beyond that of data and libraries, above which it is stopped.
+    """
+
+    once_minutes: float = 5.0
+    most_minutes: float = 30.0
+    most_gib: float = 8.0
+
+    def __post_init__(self) -> None:
+        for name in ("once_minutes", "most_minutes", "most_gib"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+                msg = f"{name} in the budget must be a number above 0, got {value!r}."
+                raise SpecificationError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A whole benchmark.
+
+    Parameters
+    ----------
+    spec : Spec
+        Sets, methods and protocol; controls are methods among others.
+    reference : str
+        The method that all others are compared with.
+    chose_defaults : tuple of str
+        Sets on which some default was settled: they are marked, and ranks are also given without them.
+    budget : Budget
+    """
+
+    spec: Spec
+    reference: str
+    chose_defaults: tuple[str, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+
+    def restricted(self, methods: Collection[str] | None, sets: Collection[str] | None) -> Benchmark:
+        """Return the same with some methods, and on some sets; unknown names are refused."""
+        spec = self.spec if methods is None else self.spec.restricted(methods)
+        for name in sets or ():
+            if name not in spec.datasets:
+                msg = f"{spec.name} has no set {name!r}; it has {', '.join(spec.datasets)}."
+                raise SpecificationError(msg)
+        kept = spec.datasets if sets is None else tuple(name for name in spec.datasets if name in sets)
+        return dataclasses.replace(self, spec=dataclasses.replace(spec, datasets=kept))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Names of methods and controls, and what they are called."""
+        return {entry.name: entry.label for entry in self.spec.methods}
+
+
+def load_benchmark(path: str | os.PathLike[str]) -> Benchmark:
+    """Read a benchmark from a TOML file; unknown keys and wrong kinds are refused."""
+    path = Path(path)
+    with opening(path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        msg = f"{path} is not TOML: {error}."
+        raise SpecificationError(msg) from error
+    return parse_benchmark(document, path.stem)
+
+
+def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
+    """Turn the contents of a TOML file into a benchmark."""
+    document = dict(document)
+    controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
+    chose = _names(document.pop("chose_defaults", []), "chose_defaults", name, known=document.get("datasets", ()))
+    reference, budget = document.pop("reference", None), document.pop("budget", {})
+    document["method"] = [_with_columns(entry) for entry in document.get("method", [])]
+    spec = parse_spec(document, name)
+    entries = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
+    spec = spec.having((*spec.methods, *entries))
+    if reference not in [entry.name for entry in spec.methods]:
+        msg = f"{name}: reference must be one of its methods, got {reference!r}."
+        raise SpecificationError(msg)
+    _refuse_twice(spec)
+    return Benchmark(spec, reference, chose, _budget(budget, name))
+
+
+def _with_columns(entry: Any) -> Any:
+    """Return a method whose settings have the names of the paper's columns; what is wrong is left to who parses it."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
+        return entry
+    columns = {setting: column for column, setting in SETTINGS.items()}
+    return {**entry, "columns": [columns.get(name, name) for name in entry["columns"]]}
+
+
+def _names(given: Any, key: str, where: str, known: Collection[str]) -> tuple[str, ...]:
+    if not isinstance(given, list):
+        msg = f"{where}: {key} must be a list, got {given!r}."
+        raise SpecificationError(msg)
+    for item in given:
+        if item not in known:
+            msg = f"{where}: there is no {item!r} for {key}; there are {', '.join(known)}."
+            raise SpecificationError(msg)
+    return tuple(given)
+
+
+def _budget(table: Any, where: str) -> Budget:
+    known = [f.name for f in dataclasses.fields(Budget)]
+    for key in table if isinstance(table, dict) else [table]:
+        if key not in known:
+            msg = f"{where}, [budget]: there is no key {key!r}; the keys are {', '.join(known)}."
+            raise SpecificationError(msg)
+    return Budget(**table)
+
+
+def _refuse_twice(spec: Spec) -> None:
+    """Refuse a method that is there twice: its records are one file, named after it."""
+    names = [entry.name for entry in spec.methods]
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"{spec.name}: the method {name!r} is there {names.count(name)} times. A method has one row."
+            raise SpecificationError(msg)

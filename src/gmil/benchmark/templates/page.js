@@ -1,0 +1,178 @@
+// Tables that can be searched and sorted, and a plot; all from the data in the page.
+(() => {
+  'use strict';
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const at = (id) => document.getElementById(id);
+  const make = (name, text, className) => {
+    const made = document.createElement(name);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  };
+  const asked = () => ({
+    words: at('search').value.trim().toLowerCase(), measure: at('measure').value, setting: at('setting').value,
+    view: at('unseen').checked ? 'without_sets_that_chose_a_default' : 'all',
+  });
+  const percent = (value) => (value === null || value === undefined ? '–' : (100 * value).toFixed(1));
+  const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
+  const seconds = (value) => (value === null || value === undefined ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
+  const ranked = (measure) => (measure in Object.values(data.views)[0] ? measure : 'auc');
+  const sorting = { overview: null, cells: null, traits: null };  // [column, ascending]
+
+  // columns: [title, value to sort by, text, class]; a value that is missing comes last, whichever way
+  const fill = (id, columns, rows, mark) => {
+    const table = at(id);
+    const head = make('tr');
+    const order = sorting[id];
+    columns.forEach(([title], i) => {
+      const cell = make('th');
+      cell.scope = 'col';
+      const sign = order && order[0] === i ? (order[1] ? ' ▲' : ' ▼') : '';
+      const button = make('button', title + sign);
+      button.type = 'button';
+      cell.setAttribute('aria-sort', sign ? (order[1] ? 'ascending' : 'descending') : 'none');
+      button.addEventListener('click', () => {
+        sorting[id] = [i, order && order[0] === i ? !order[1] : i === 0];
+        draw();
+        at(id).querySelectorAll('thead button')[i].focus();
+      });
+      cell.append(button);
+      head.append(cell);
+    });
+    if (order) {
+      const value = columns[order[0]][1];
+      const known = (v) => v !== null && v !== undefined;
+      rows = [...rows].sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        if (!known(x) || !known(y)) return Number(!known(x)) - Number(!known(y));
+        return (typeof x === 'string' ? x.localeCompare(y) : x - y) * (order[1] ? 1 : -1);
+      });
+    }
+    const body = make('tbody');
+    rows.forEach((row) => {
+      const line = make('tr', undefined, mark ? mark(row) : '');
+      columns.forEach(([, , text, className], i) => {
+        const cell = make(i ? 'td' : 'th', text(row), className ? className(row) : '');
+        if (!i) cell.scope = 'row';
+        line.append(cell);
+      });
+      body.append(line);
+    });
+    const top = make('thead');
+    top.append(head);
+    table.replaceChildren(top, body);
+  };
+
+  const mark = (row) => (row.control ? 'control' : row.method === data.reference ? 'reference' : '');
+  const found = (words) => (row) => !words || row.label.toLowerCase().includes(words) || row.method.toLowerCase().includes(words);
+
+  const drawOverview = ({ words, measure, setting, view }) => {
+    const by = ranked(measure);
+    const shown = data.views[setting][by][view];
+    const name = data.measures[by];
+    const limit = shown.critical ? `Ranks over ${shown.n_sets} sets that all methods have tried; mean ranks that differ by less than ${shown.critical.toFixed(2)} do not differ (Nemenyi, 5 %).` : 'There are no ranks yet: too few sets are tried by all methods.';
+    at('about-ranks').textContent = `${limit} Wins, ties and losses are those of the reference against the method, by ${name}, with a zone of 1 point; p is of the difference in mean rank to the reference, after Holm.`;
+    const record = (row) => (row.against ? `${row.against.wins} / ${row.against.ties} / ${row.against.losses}` : '–');
+    fill('overview', [
+      ['method', (row) => row.label, (row) => row.label],
+      ['sets', (row) => row.n_sets, (row) => (row.n_empty ? `${row.n_sets} + ${row.n_empty} empty` : String(row.n_sets))],
+      [`rank by ${name}`, (row) => row.rank, (row) => number(row.rank, 2)],
+      ['rank among complete rows', (row) => row.rank_complete, (row) => number(row.rank_complete, 2)],
+      ['p', (row) => row.p_holm, (row) => number(row.p_holm, 3)],
+      ['wins / ties / losses', (row) => (row.against ? row.against.wins : null), record],
+      ['difference', (row) => (row.against ? row.against.difference : null), (row) => (row.against ? percent(row.against.difference) : '–')],
+      ...Object.entries(data.measures).map(([key, title]) => [`mean ${title}`, (row) => row[key], (row) => percent(row[key])]),
+      ['CPU s', (row) => row.seconds, (row) => seconds(row.seconds)],
+    ], shown.rows.filter(found(words)), mark);
+  };
+
+  const drawCells = ({ words, measure, setting, view }) => {
+    const sets = data.sets.filter((set) => view === 'all' || !set.chose_default);
+    const cell = (row, set) => data.cells[`${row.method}|${set.name}|${setting}`];
+    const value = (row, set) => (cell(row, set) || {})[measure];
+    const rows = data.views[setting][ranked(measure)][view].rows;
+    const best = new Map(sets.map((set) => {
+      const values = rows.filter((row) => !row.control).map((row) => value(row, set)).filter((v) => typeof v === 'number');
+      return [set.name, data.smaller.includes(measure) ? Math.min(...values) : Math.max(...values)];
+    }));
+    fill('cells', [
+      ['method', (row) => row.label, (row) => row.label],
+      ...sets.filter((set) => rows.some((row) => cell(row, set))).map((set) => [
+        set.name + (set.chose_default ? ' *' : ''),
+        (row) => value(row, set),
+        (row) => (cell(row, set) ? percent(value(row, set)) : '·'),
+        (row) => (!cell(row, set) ? 'open' : value(row, set) === best.get(set.name) ? 'best' : ''),
+      ]),
+    ], rows.filter(found(words)), mark);
+    at('cells').querySelectorAll('tbody td').forEach((td) => {
+      if (td.textContent !== '–') return;
+      const label = td.parentNode.firstChild.textContent;
+      const name = at('cells').querySelectorAll('thead th')[td.cellIndex].textContent.split(' ')[0];
+      const row = rows.find((one) => one.label === label);
+      const one = data.cells[`${row.method}|${name}|${setting}`];
+      td.title = (one && one.reason) || 'the method has no such figure';
+    });
+  };
+
+  const drawTraits = () => {
+    const known = data.sets.filter((set) => set.traits);
+    const of = (name) => (set) => set.traits[name];
+    const whole = (name) => (set) => String(set.traits[name]);
+    fill('traits', [
+      ['set', (set) => set.name, (set) => set.name + (set.chose_default ? ' *' : '')],
+      ['bags', of('n_bags'), whole('n_bags')],
+      ['positive', of('positive_share'), (set) => percent(set.traits.positive_share)],
+      ['instances a bag', of('median_size'), whole('median_size')],
+      ['features', of('n_features'), whole('n_features')],
+      ['witnesses', of('witness_rate'), (set) => percent(set.traits.witness_rate)],
+      ['what it is', (set) => set.title, (set) => `${set.title}. ${set.defects || ''}`, () => 'words'],
+    ], known);
+  };
+
+  const drawPlot = ({ words, measure, setting, view }) => {
+    const plot = at('plot');
+    const draw = (name, attributes, text) => {
+      const made = document.createElementNS('http://www.w3.org/2000/svg', name);
+      Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+      if (text !== undefined) made.textContent = text;
+      plot.append(made);
+    };
+    plot.replaceChildren();
+    const points = data.views[setting][ranked(measure)][view].rows
+      .filter((row) => !row.control && typeof row[measure] === 'number' && row.seconds > 0).filter(found(words));
+    if (!points.length) return;
+    const logs = points.map((row) => Math.log10(row.seconds));
+    const values = points.map((row) => row[measure]);
+    const [left, right] = [Math.floor(Math.min(...logs)), Math.max(Math.floor(Math.min(...logs)) + 1, Math.ceil(Math.max(...logs)))];
+    const pad = 0.05 * (Math.max(...values) - Math.min(...values)) || 0.01;
+    const [low, high] = [Math.min(...values) - pad, Math.max(...values) + pad];
+    const turned = data.smaller.includes(measure);  // small is good: up is better all the same
+    const x = (log) => 56 + (log - left) / (right - left) * 470;
+    const y = (value) => { const share = (value - low) / (high - low); return 20 + (turned ? share : 1 - share) * 310; };
+    draw('path', { class: 'axis', d: 'M56 20V330H526', fill: 'none' });
+    for (let power = left; power <= right; power += 1) draw('text', { class: 'tick', x: x(power), y: 348, 'text-anchor': 'middle' }, `${10 ** power} s`);
+    for (let i = 0; i <= 4; i += 1) {
+      const value = low + (high - low) * i / 4;
+      draw('text', { class: 'tick', x: 50, y: y(value) + 4, 'text-anchor': 'end' }, percent(value));
+    }
+    draw('text', { class: 'tick', x: 291, y: 370, 'text-anchor': 'middle' }, `${data.measures[measure]}, per cent, over CPU seconds of a k-fold`);
+    const taken = [];
+    points.map((row, i) => ({ row, at: [x(logs[i]), y(values[i])] })).sort((a, b) => a.at[1] - b.at[1]).forEach(({ row, at: [cx, cy] }) => {
+      draw('circle', { cx, cy, r: row.method === data.reference ? 6 : 4, fill: row.method === data.reference ? 'var(--positive)' : 'var(--c0)' });
+      let place = cy + 4;
+      while (taken.some(([tx, ty]) => Math.abs(tx - cx) < 110 && Math.abs(ty - place) < 12)) place += 12;
+      taken.push([cx, place]);
+      draw('text', { x: cx + 8, y: place }, row.label);
+    });
+  };
+
+  const draw = () => {
+    const wanted = asked();
+    drawOverview(wanted);
+    drawCells(wanted);
+    drawTraits();
+    drawPlot(wanted);
+  };
+  ['search', 'measure', 'setting', 'unseen'].forEach((id) => at(id).addEventListener('input', draw));
+  draw();
+})();

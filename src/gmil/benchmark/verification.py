@@ -1,0 +1,90 @@
+"""Is a leaderboard what its records give? Every hash, every fold and every figure again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil import datasets
+from gmil.benchmark.leaderboard import leaderboard, read_leaderboard
+from gmil.benchmark.records import Shelf
+from gmil.errors import DatasetError
+from gmil.model_selection.folds import fold_numbers
+from gmil.paper.runs.data import Dataset
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from gmil.benchmark.records import MethodRecords
+    from gmil.benchmark.specification import Benchmark
+
+_TOLERANCE = 1e-8
+
+
+def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[str], int]:
+    """Return what is wrong with a leaderboard, nothing where all is right, and how many figures were recomputed.
+
+    Hashes are checked as records are read. Folds are drawn again from labels, groups and seeds. Where a set is here,
+    its labels are compared with those on record. All figures and statistics are computed again and compared with those
+    that were published.
+
+    Parameters
+    ----------
+    benchmark : Benchmark
+    folder : path
+    """
+    shelf = Shelf(folder)
+    shared = shelf.sets()
+    wrong: list[str] = []
+    for name, about in shared.items():
+        wrong += _wrong_set(name, about)
+    for records in shelf.methods():
+        wrong += _wrong_records(records, shared)
+    again = json.loads(json.dumps(leaderboard(benchmark, folder)))
+    differences, n_figures = _compared(read_leaderboard(folder), again)
+    return wrong + differences, n_figures
+
+
+def _wrong_set(name: str, about: dict[str, Any]) -> Iterator[str]:
+    if name not in datasets.dataset_names():
+        return
+    try:
+        found = datasets.load(name, download_if_missing=False)
+    except DatasetError:  # it is not here: its labels on record must do
+        return
+    if Dataset(name, found.bags, found.y, found.groups).fingerprint != about["data"]:
+        yield f"{name}: the data on record is other data than that which is here"
+    if not np.array_equal(found.y, about["y"]):
+        yield f"{name}: the labels on record are not those of the data"
+
+
+def _wrong_records(records: MethodRecords, shared: dict[str, Any]) -> Iterator[str]:
+    for row in records.rows:
+        where = f"{records.method} on {row['dataset']}, {row['setting']}, repeat {row['repeat']}"
+        about = shared.get(row["dataset"])
+        if about is None or about["data"] != row["data"]:
+            yield f"{where}: it was measured on other data than that on record"
+        elif row["status"] == "ok" and not np.array_equal(_folds(row, about), row["folds"]):
+            yield f"{where}: the folds are not those of its seed"
+
+
+def _folds(row: dict[str, Any], about: dict[str, Any]) -> Any:
+    return fold_numbers(row["n_folds"], about["y"].astype(np.int64), about["groups"], row["seed"])
+
+
+def _compared(published: Any, again: Any, where: str = "") -> tuple[list[str], int]:
+    """Return what differs, and how many numbers were compared."""
+    if isinstance(published, dict) and isinstance(again, dict) and published.keys() == again.keys():
+        parts = [(f"{where}.{key}".lstrip("."), published[key], again[key]) for key in published]
+    elif isinstance(published, list) and isinstance(again, list) and len(published) == len(again):
+        parts = [(f"{where}[{i}]", *pair) for i, pair in enumerate(zip(published, again, strict=True))]
+    else:
+        is_number = isinstance(published, (int, float)) and isinstance(again, (int, float))
+        same = bool(np.isclose(published, again, rtol=_TOLERANCE, atol=_TOLERANCE)) if is_number else published == again
+        text = f"{where}: published {str(published)[:80]}, recomputed {str(again)[:80]}"
+        return ([] if same else [text]), int(is_number)
+    found = [_compared(one, other, place) for place, one, other in parts]
+    return [text for texts, _ in found for text in texts], sum(n for _, n in found)

@@ -1,0 +1,105 @@
+"""What a process costs: CPU seconds, seconds on a GPU, memory; and the end of one that costs too much."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from gmil.benchmark.specification import Budget
+
+OVER_TIME, OVER_MEMORY = 71, 72
+"""Exit codes of a process that stopped itself."""
+_SECONDS_BETWEEN = 0.1
+
+
+class Cost(NamedTuple):
+    """Of one job, in a process of its own.
+
+    Attributes
+    ----------
+    cpu_seconds : float
+    gpu_seconds : float or None
+        By the clock, where a GPU was used.
+    peak_bytes : float or None
+        The most memory beyond what the process had before; None where the system does not say.
+    """
+
+    cpu_seconds: float
+    gpu_seconds: float | None
+    peak_bytes: float | None
+
+
+class Watch:
+    """Ends this process where a job costs too much, or nobody waits for it; it is a thread, as methods know no budget.
+
+    Parameters
+    ----------
+    budget : Budget
+    """
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._stopped = threading.Event()
+        self._memory_before = _peak_bytes()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the next job."""
+        self._cpu, self._clock = time.process_time(), time.perf_counter()
+
+    def cost(self) -> Cost:
+        """Return what the job has cost so far."""
+        peak = None if self._memory_before is None else max(0.0, (_peak_bytes() or 0.0) - self._memory_before)
+        gpu = time.perf_counter() - self._clock if _used_gpu() else None
+        return Cost(time.process_time() - self._cpu, gpu, peak)
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._look, name="gmil-budget", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+
+    def _look(self) -> None:
+        parent = multiprocessing.parent_process()
+        while not self._stopped.wait(_SECONDS_BETWEEN):
+            is_orphan = parent is not None and not parent.is_alive()
+            code = 1 if is_orphan else exceeded(self.cost(), self.budget)
+            if code is not None:
+                os._exit(code)  # no cleaning up: whatever computes cannot be asked to stop
+
+
+def exceeded(cost: Cost, budget: Budget) -> int | None:
+    """Return the exit code of a job that costs too much, None where it does not."""
+    if cost.cpu_seconds > 60 * budget.most_minutes:
+        return OVER_TIME
+    return OVER_MEMORY if (cost.peak_bytes or 0) > budget.most_gib * 2**30 else None
+
+
+def reason_of(code: int | None, budget: Budget) -> str:
+    """Return why a process ended without a result."""
+    reasons = {
+        OVER_TIME: f"more than {budget.most_minutes:g} CPU minutes a k-fold",
+        OVER_MEMORY: f"more than {budget.most_gib:g} GiB of memory",
+    }
+    return reasons.get(code or 0, f"the process ended with {code}: perhaps it was killed for want of memory")
+
+
+def _peak_bytes() -> float | None:
+    """Return the most memory that this process has had."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak if sys.platform == "darwin" else 1024 * peak)
+
+
+def _used_gpu() -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.max_memory_allocated() > 0

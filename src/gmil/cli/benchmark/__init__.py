@@ -1,0 +1,1 @@
+"""``gmil benchmark``: many methods on many sets, and the leaderboard of them."""

@@ -1,0 +1,138 @@
+"""``gmil benchmark run | verify | show | page``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gmil.cli.console import FAILED, print_table, say
+from gmil.cli.inputs import cluster
+from gmil.cli.options import jobs_option, methods_option, names_in
+from gmil.cli.results import number, percent, print_notes
+
+if TYPE_CHECKING:
+    from gmil.benchmark import Benchmark
+
+_MOST_SHOWN = 20
+
+
+@click.group()
+def benchmark() -> None:
+    """Measure many methods on many sets, cell by cell; verify and show the leaderboard.
+
+    SPEC is a TOML file with sets, methods, protocol and budget. The leaderboard is a folder with one file for every
+    method, which has its decisions on every bag: all figures are made of these.
+    """
+
+
+_spec = click.argument("spec", type=click.Path(dir_okay=False))
+_folder = click.option("-o", "--output", metavar="DIR", help="The folder of the leaderboard; by default beside SPEC.")
+
+
+@benchmark.command("run")
+@_spec
+@_folder
+@methods_option
+@click.option("--sets", metavar="A,B,...", callback=names_in, help="Only these sets.")
+@jobs_option("Cells at the same time; 1 by default, -1 for all cores. Times are CPU times of one thread.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Begin no cell after so many minutes.")
+@click.option("--repeats", type=click.IntRange(min=1), help="So many repeats now; a later run does the others.")
+@click.option("--changed", is_flag=True, help="Measure again what is on record of other code than this.")
+@click.option("--retry-failed", is_flag=True, help="Measure again what is empty.")
+@click.option("--dask", metavar="ADDRESS", help="Measure on a Dask cluster, such as tcp://host:8786.")
+def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | None, **how: Any) -> None:
+    """Measure the cells of SPEC that are missing; a run that was stopped goes on."""
+    from joblib import cpu_count
+
+    from gmil.benchmark import leaderboard, load_benchmark, run, write_leaderboard
+
+    whole = load_benchmark(spec)
+    folder = _folder_of(spec, output)
+    wanted = whole.restricted(how.pop("methods"), how.pop("sets"))
+    processes = cpu_count() if jobs == -1 else jobs or 1
+    with cluster(dask) as client:
+        notes = run(wanted, output=folder, processes=processes, client=client, progress=_tell, **how)
+    found = leaderboard(whole, folder)
+    say(f"{write_leaderboard(found, folder)} is written.")
+    _print(found, whole)
+    print_notes(notes)
+
+
+def _tell(done: int, total: int, cell: str) -> None:
+    say(f"{done} of {total}: {cell}")
+
+
+def _folder_of(spec: str, output: str | None) -> Path:
+    return Path(spec).with_suffix("") if output is None else Path(output)
+
+
+@benchmark.command("verify")
+@_spec
+@_folder
+def verify_leaderboard(spec: str, output: str | None) -> None:
+    """Recompute every hash, fold and figure of a leaderboard from its records."""
+    from gmil.benchmark import load_benchmark, verify
+
+    folder = _folder_of(spec, output)
+    wrong, n_figures = verify(load_benchmark(spec), folder)
+    for text in wrong[:_MOST_SHOWN]:
+        say(f"wrong: {text}")
+    if wrong:
+        say(f"{folder}: {len(wrong)} things are not what the records give.")
+        sys.exit(FAILED)
+    click.echo(f"{folder}: all {n_figures} figures are those that the records give.")
+
+
+@benchmark.command("show")
+@_spec
+@_folder
+def show_leaderboard(spec: str, output: str | None) -> None:
+    """Print the leaderboard: mean ranks, means, wins, ties and losses."""
+    from gmil.benchmark import load_benchmark, read_leaderboard
+
+    _print(read_leaderboard(_folder_of(spec, output)), load_benchmark(spec))
+
+
+@benchmark.command("page")
+@_spec
+@_folder
+@click.option("--page", "file", metavar="FILE", help="The page; by default index.html in the folder.")
+@click.option("--decisions", metavar="FILE", help="Also write which method is for which bags, as JSON.")
+def write_pages(spec: str, output: str | None, file: str | None, decisions: str | None) -> None:
+    """Write the leaderboard as a page to be searched and sorted."""
+    from gmil.benchmark import load_benchmark, read_leaderboard
+    from gmil.benchmark.decisions import decision_table
+    from gmil.benchmark.page import write_page
+    from gmil.paper.runs.output import write_json
+
+    load_benchmark(spec)  # what is wrong with it is said
+    folder = _folder_of(spec, output)
+    found = read_leaderboard(folder)
+    target = folder / "index.html" if file is None else Path(file)
+    write_page(found, target)
+    if decisions is not None:
+        write_json({"kinds": decision_table(found)}, decisions)
+    say(f"{target} is written.")
+
+
+def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
+    from gmil.benchmark.overview import overview
+
+    for setting in found["statistics"]:
+        for view in overview(found, setting):
+            title = f"{found['title']}; {setting} setting, {view['title']}"
+            header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
+            print_table(header, [_cells(row) for row in view["rows"]], title=title)
+    n_open = len(found["not_measured"])
+    click.echo(f"{len(found['cells'])} cells are measured or empty with a reason; {n_open} are not measured yet.")
+    click.echo(f"Wins, ties and losses are those of {benchmark.labels[benchmark.reference]}, by AUC, zone of 1 point.")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    against = row["against"]
+    record = "-" if against is None else f"{against['wins']}/{against['ties']}/{against['losses']}"
+    means = (percent(row["auc"]), percent(row["accuracy"]))
+    return [row["label"], str(row["n_sets"]), number(row["rank"], ".2f"), *means, record, number(row["seconds"], ".2f")]

@@ -1,0 +1,104 @@
+"""The page of a leaderboard, and the table of which method is for which bags."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.browser import NARROW, WIDE, overflow
+
+from gmil.benchmark import read_leaderboard
+from gmil.benchmark.decisions import decision_table, notes_on_kind, packaged_table
+from gmil.benchmark.page import page, told, write_page
+from gmil.cli.main import main
+from gmil.datasets import make_bags
+
+
+@pytest.fixture(scope="module")
+def found(board):
+    return read_leaderboard(board)
+
+
+def test_the_first_sentences_say_who_leads_and_what_is_missing(found):
+    default, tuned, counts = told(found)
+    assert (
+        "3 sets and 2 methods: bag statistics has the best mean rank by AUC (1.00), GMIL is number 2 (2.00)" in default
+    )
+    assert tuned == "Tuned setting: too few sets are measured by all methods for ranks."
+    assert counts == (
+        "15 cells are measured, 0 are empty with their reason, and 3 are not measured yet: nothing is claimed of them."
+    )
+
+
+def test_the_page_has_its_data_and_asks_nobody_for_more(found):
+    text = page(found)
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text).group(1))
+    assert data["cells"]["gmil|hard|default"]["accuracy"] == pytest.approx(
+        next(c for c in found["cells"] if (c["method"], c["set"], c["setting"]) == ("gmil", "hard", "default"))[
+            "accuracy"
+        ]
+    )
+    assert re.findall(r'(?:src|href)="(?!data:|#)([^"]+)"', text) == []
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_can_be_searched_and_sorted(found, tmp_path, visit, theme):
+    write_page(found, tmp_path / "index.html")
+    for width in (NARROW, WIDE):
+        shown = visit(tmp_path / "index.html", width=width, theme=theme)
+        assert overflow(shown) == [0, []]
+        names = lambda: shown.locator("[data-test=overview] tbody th").all_inner_texts()  # noqa: B023, E731
+        assert names()[:2] == ["bag statistics", "GMIL"]
+        shown.locator("[data-test=overview] thead button").first.click()
+        assert names() == sorted(names(), key=str.lower)
+        shown.fill("#search", "stat")
+        assert names() == ["bag statistics"]
+        shown.fill("#search", "")
+        shown.check("#unseen")
+        assert "easy *" not in shown.locator("[data-test=cells] thead").inner_text()
+        shown.select_option("#measure", "brier")
+        assert "Brier" in shown.locator("[data-test=overview] thead").inner_text()
+
+
+def test_the_command_writes_page_and_decisions(board, tmp_path, document):
+    from tests.benchmark.test_verification import as_toml
+
+    spec, target = tmp_path / "toy.toml", tmp_path / "page.html"
+    spec.write_text(as_toml(document), encoding="utf-8")
+    options = ["--page", str(target), "--decisions", str(tmp_path / "d.json")]
+    done = CliRunner().invoke(main, ["benchmark", "page", str(spec), "-o", str(board), *options])
+    assert done.exit_code == 0, done.output
+    assert "<title>Toy</title>" in target.read_text(encoding="utf-8")
+    (row,) = json.loads((tmp_path / "d.json").read_text(encoding="utf-8"))["kinds"]
+    assert (row["kind"], row["sets"]) == ("narrow", ["easy", "hard", "more"])
+
+
+def test_a_decision_needs_all_sets_of_a_kind(found):
+    (row,) = decision_table(found)
+    assert [one["method"] for one in row["methods"]] == ["bag-statistics", "gmil"]
+    fewer = {**found, "cells": [c for c in found["cells"] if (c["method"], c["set"]) != ("gmil", "hard")]}
+    (row,) = decision_table(fewer)
+    assert [one["method"] for one in row["methods"]] == ["bag-statistics"]
+
+
+def test_compare_quotes_the_kind_of_its_bags(found):
+    data = make_bags(30, n_features=4, random_state=0)
+    (note,) = notes_on_kind(data.bags, data.y, table=decision_table(found))
+    assert note.startswith(
+        "Bags of this kind (dense, more bags than features) on the leaderboard, 3 sets: best mean AUC"
+    )
+    assert "bag statistics" in note
+    assert notes_on_kind(data.bags, np.arange(30) % 3, table=decision_table(found)) == []
+    wide = make_bags(10, n_features=40, random_state=0)
+    assert notes_on_kind(wide.bags, wide.y, table=decision_table(found)) == []
+
+
+def test_the_table_that_comes_with_gmil_is_well_formed():
+    for row in packaged_table():
+        assert row["sets"]
+        means = [one["mean"] for one in row["methods"]]
+        assert means == sorted(means, reverse=True)

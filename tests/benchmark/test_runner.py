@@ -1,0 +1,172 @@
+"""Cells are measured in processes of their own; what is done stays, what costs too much is empty with its reason."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from gmil import cross_validate
+from gmil.benchmark import Budget, Shelf, leaderboard, run
+from gmil.benchmark import runner as running
+from gmil.benchmark.cells import load_sets, plan
+from gmil.benchmark.watching import OVER_MEMORY, OVER_TIME, Cost, exceeded, reason_of
+from gmil.checks.controls import BagSizeTree, ShuffledLabels
+from gmil.datasets import make_bags
+from gmil.greedy import GMIL
+from gmil.paper.runs.store import Store
+
+
+class NoWatch:
+    """Costs what it is told."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __call__(self, _budget):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def restart(self):
+        pass
+
+    def cost(self):
+        return Cost(self.seconds, None, 5.0)
+
+
+def a_cell(toy, method="gmil", name="easy"):
+    sets, _ = load_sets(toy)
+    return next(c for c in plan(toy, sets) if (c.case.method, c.case.dataset, c.setting) == (method, name, "default"))
+
+
+def test_records_are_those_of_cross_validate(toy, board):
+    (rows,) = [r.cells()[("hard", "default")] for r in Shelf(board).methods() if r.method == "gmil"]
+    data = make_bags(n_bags=30, n_features=4, separation=1.0, random_state=2)
+    for repeat, row in enumerate(rows):
+        again = cross_validate(GMIL(n_jobs=1), data.bags, data.y, cv=3, random_state=repeat, n_jobs=1)
+        np.testing.assert_array_equal(row["folds"], again.folds[0])
+        np.testing.assert_array_equal(row["predictions"], again.predictions[0, 0])
+        np.testing.assert_array_equal(row["decisions"], again.decisions[0, 0].astype(np.float32))
+        assert row["cpu_seconds"] > 0
+        assert row["seed"] == repeat
+    assert len(rows) == 2
+
+
+def test_small_sets_and_defaults_come_first(toy):
+    sets, _ = load_sets(toy)
+    cells = plan(toy, sets)
+    assert [c.setting for c in cells] == ["default"] * 12 + ["tuned"] * 3
+    sizes = [c.data.bags.n_instances for c in cells[:12]]
+    assert sizes == sorted(sizes)
+
+
+def test_what_is_done_is_not_done_again(toy, board, tmp_path, monkeypatch):
+    folder = shutil.copytree(board, tmp_path / "board")
+    shutil.rmtree(folder / "rows")  # only what is committed
+    monkeypatch.setattr(running, "measure_cell", lambda *_: pytest.fail("it is on record"))
+    before = {path: path.read_bytes() for path in folder.rglob("*.parquet")}
+    run(toy, output=folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*.parquet")} == before
+
+
+def test_other_code_is_measured_again_where_it_is_asked_for(toy, board, tmp_path, monkeypatch):
+    folder = shutil.copytree(board, tmp_path / "board")
+    shutil.rmtree(folder / "rows")
+    asked = []
+    monkeypatch.setattr(running, "measure_cell", lambda cell, *_: asked.append(str(cell)))
+    monkeypatch.setattr("gmil.paper.runs.jobs.code_fingerprint", lambda *_, **__: "other")
+    run(toy, output=folder)
+    assert asked == []
+    run(toy, output=folder, changed=True)
+    assert len(asked) == 15
+
+
+def test_no_cell_is_begun_after_the_time(toy, tmp_path, monkeypatch):
+    begun = []
+
+    def slow(cell, *_):
+        begun.append(cell)
+        time.sleep(0.05)
+
+    monkeypatch.setattr(running, "measure_cell", slow)
+    run(toy, output=tmp_path, minutes=0.04 / 60)
+    assert len(begun) == 1
+
+
+def test_repeats_may_be_done_later(toy, tmp_path):
+    few = toy.restricted(["majority"], ["easy"])
+    for repeats, wanted in ((1, [0]), (None, [0, 1])):
+        run(few, output=tmp_path, repeats=repeats)
+        (records,) = Shelf(tmp_path).methods()
+        assert [row["repeat"] for row in records.rows] == wanted
+        assert leaderboard(few, tmp_path)["not_repeated"] == 2 - len(wanted)
+
+
+def test_a_long_cell_runs_once(toy, tmp_path):
+    cell = a_cell(toy)
+    running.do_jobs(cell, Store(tmp_path), NoWatch(301.0))
+    assert len(list((tmp_path / "rows").iterdir())) == 1
+    assert running._is_done(cell, Store(tmp_path), {}, changed=False, retry_failed=False)
+    running.do_jobs(a_cell(toy, name="hard"), Store(tmp_path), NoWatch(299.0))
+    assert len(list((tmp_path / "rows").iterdir())) == 3
+    seconds = [sum(pq.read_table(path)["cpu_seconds"].to_pylist()) for path in (tmp_path / "rows").iterdir()]
+    assert sorted(seconds) == pytest.approx([299.0, 299.0, 301.0])
+
+
+def test_a_cell_above_its_budget_is_empty_with_its_reason(toy, tmp_path):
+    sets, _ = load_sets(toy)
+    few = toy.restricted(["gmil"], ["easy"])
+    cell = plan(few, {"easy": sets["easy"]})[0]
+    costly = type(cell)(cell.case, cell.data, cell.jobs, Budget(most_minutes=1e-9))
+    running.measure_cell(costly, tmp_path)
+    table = Store(tmp_path).read(cell.jobs[0].hash, 3)
+    assert set(table["status"].to_pylist()) == {"failed"}
+    assert set(table["reason"].to_pylist()) == {"more than 1e-09 CPU minutes a k-fold"}
+    assert running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=False)
+    assert not running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=True)
+
+
+@pytest.mark.parametrize(
+    ("cost", "code"),
+    [(Cost(61.0, None, None), OVER_TIME), (Cost(59.0, None, 2e9), OVER_MEMORY), (Cost(59.0, 1e9, 1e9), None)],
+)
+def test_what_is_too_much(cost, code):
+    assert exceeded(cost, Budget(most_minutes=1, most_gib=1)) == code
+
+
+def test_reasons_name_the_limit():
+    assert reason_of(OVER_MEMORY, Budget(most_gib=2)) == "more than 2 GiB of memory"
+    assert "ended with -9" in reason_of(-9, Budget())
+
+
+def test_rows_of_a_cluster_are_kept(toy, tmp_path):
+    class Client:
+        def nthreads(self):
+            return {"worker": 1}
+
+        def submit(self, function, cell, pure):
+            assert not pure
+            value = function(cell)
+            return type("Future", (), {"result": lambda _: value})()
+
+    run(toy.restricted(["majority"], ["easy"]), output=tmp_path, client=Client())
+    (records,) = Shelf(tmp_path).methods()
+    assert [row["repeat"] for row in records.rows] == [0, 1]
+
+
+def test_a_tree_finds_what_sizes_give_away():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(5, 40, size=80)
+    data = make_bags(80, bag_size=5, random_state=0)
+    bags = type(data.bags).from_list([rng.normal(size=(n, 2)) for n in sizes])
+    y = ((sizes > 15) & (sizes < 25)).astype(int)
+    assert cross_validate(BagSizeTree(), bags, y, cv=5, random_state=0).accuracy() > 0.9
+    assert 0.2 < cross_validate(ShuffledLabels(), data.bags, data.y, cv=4, random_state=0).accuracy() < 0.8
