@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 import gmil
 from gmil.checks.labels import noise
-from gmil.checks.labels.noise import flag, suspect
+from gmil.checks.labels.noise import flag, suspect, wrong_among_normals
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,27 @@ def test_the_share_of_false_alarms_on_generated_evidence():
         clean += flag(suspect(evidence, y, 0.1).wrong, 0.2).sum()
     assert false / flagged <= 0.2
     assert flagged - false >= 0.5 * 20 * 30
-    assert clean <= 0.02 * 200 * 30
+    assert clean <= 0.002 * 200 * 30
+
+
+def test_a_mixture_of_normals_learns_how_many_labels_are_wrong():
+    """A tenth is expected; where three in a hundred are wrong, bags that merely lie far out are not suspected."""
+    rng = np.random.default_rng(1)
+    y = np.arange(600) % 2
+    evidence = np.column_stack([np.zeros(600), 4 * (2 * y - 1) + np.sqrt(8) * rng.normal(size=600)])
+    assert wrong_among_normals(evidence, y, 0.1).mean() < 0.03
+    wrong = np.arange(600) < 120
+    found = wrong_among_normals(evidence, np.where(wrong, 1 - y, y), 0.1)
+    assert 0.15 < found.mean() < 0.25
+    assert found[wrong].mean() > 0.7
+    assert found[~wrong].mean() < 0.1
+
+
+def test_the_more_careful_of_two_models_counts():
+    rng = np.random.default_rng(2)
+    y = np.arange(90) % 3
+    evidence = rng.normal(size=(90, 3)) + 2 * np.eye(3)[y]
+    assert (suspect(evidence, y, 0.1).wrong <= wrong_among_normals(evidence, y, 0.1) + 1e-6).all()
 
 
 # ------------------------------------------------------------------ bags

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 
-from gmil.stacking import logistic_weights
+from gmil.stacking import cross_fitted, logistic_weights
 
 
 @pytest.fixture
@@ -52,3 +52,13 @@ def test_a_weight_of_two_counts_as_two_bags(decisions):
     weighted, _ = logistic_weights(columns, positive, np.full(60, 2.0), np.zeros(2))
     repeated, _ = logistic_weights(columns[twice], positive[twice], np.ones(120), np.zeros(2))
     np.testing.assert_allclose(weighted, repeated, atol=1e-5)
+
+
+def test_cross_fitted_sums_by_hand():
+    columns, folds = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[1, 1, 0, 0], [0, 0, 1, 0]], dtype=bool)
+
+    def weigh(rows):
+        return np.array([columns[rows].sum(), 0.5])
+
+    # The fourth bag is in no fold, and has the weights of all.
+    np.testing.assert_allclose(cross_fitted(columns, np.array([10.0, 1.0]), folds, weigh), [7.5, 14.5, 21.5, 41.0])

@@ -15,10 +15,13 @@ from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
 from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.scaling import rank_knots
+from gmil.weighted import weighing
 from gmil.weighted.effects import changes_without, means_without
-from gmil.weighted.model import KERNELS, fit_candidate, refit_on_points, similarity
+from gmil.weighted.fitting import Learning
+from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points, similarity
 from gmil.weighted.ridge import PENALTIES, center_kernel, fit_ridge
 from gmil.weighted.views import bag_features
+from gmil.weighted.weighing import stacking_folds, weigh
 
 BACKEND = resolve("numpy")
 
@@ -323,16 +326,40 @@ def test_left_out_decisions_are_of_fits_without_the_bag(data):
 
 
 def test_left_out_decisions_by_hand(data):
-    """With one view they are its predictions from closed form, calibrated as decisions are."""
+    """With one view they are its predictions from closed form, weighed and calibrated by bags of other folds."""
     bags, y = data
     model = WeightedGMIL(20, vote="linear", scales=[None], random_state=0).fit(bags, y)
-    (space,), (view,) = model.spaces_, model.views_
+    (space,) = model.spaces_
     features = bag_features(bags.instances, bags.offsets, "nearest", space["centers"], BACKEND)
     targets = np.where(y == 1, 1.0, -1.0)[:, None]
     fitted = fit_candidate(0, "nearest", features, "linear", targets, np.ones(60), None, BACKEND)
-    slope = float(view["coefficients"][0, 0] / fitted.view.coefficients[0, 0])
-    shift = float(model.intercepts_[0] - slope * fitted.intercepts[0])
-    np.testing.assert_allclose(model.left_out_decisions_, slope * fitted.left_out[:, 0] + shift, atol=1e-4)
+    learning = Learning(targets > 0, np.ones(60), None, ("linear",), 60, BACKEND)
+    folds = stacking_folds(learning)
+    assert np.array_equal(np.sum(folds, axis=0), np.ones(60))
+    for test in folds:
+        others = fitted.left_out[~test]
+        share = ridge_weights(others, targets[~test, 0], np.ones(len(others)))
+        slope, shift = calibrate(others @ share, targets[~test, 0] > 0, np.ones(len(others)))
+        expected = slope * (fitted.left_out[test] @ share) + shift
+        np.testing.assert_allclose(model.left_out_decisions_[test], expected, atol=1e-4)
+
+
+def test_weights_of_a_fold_do_not_know_its_labels():
+    """Decisions about a fold stay as they are whatever its labels, but for what views make of these."""
+    rng = np.random.default_rng(0)
+    columns, y = rng.normal(size=(40, 3)), np.arange(40) % 2 == 1
+    view = View(0, "mean", None, None, "linear", None, 1.0, np.empty((0, 0)))
+    candidates = [Candidate(view, column[:, None], np.zeros(1), np.ones(1), 1.0) for column in columns.T]
+    learning = Learning(y[:, None], np.ones(40), None, ("linear",), 40, BACKEND)
+    test = stacking_folds(learning)[0]
+    swapped = y.copy()
+    swapped[np.flatnonzero(test)[:2]] ^= True
+    other = learning._replace(positive=swapped[:, None])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weighing, "stacking_folds", lambda _: [test])
+        one, two = (weigh(candidates, own).left_out for own in (learning, other))
+    np.testing.assert_array_equal(one.cross_fitted[test], two.cross_fitted[test])
+    assert not np.allclose(one.weighed[test], two.weighed[test])
 
 
 def test_bags_outside_the_sample_have_no_left_out_decision():

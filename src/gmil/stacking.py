@@ -9,6 +9,8 @@ from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.special import expit, log_expit, logsumexp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 _SHRINKAGE = 0.1
@@ -64,6 +66,29 @@ def logistic_weights(
     bounds = [(0, None)] * len(prior) + [(None, None)]
     found: Any = minimize(loss, np.append(prior, 0.0), jac=True, method="L-BFGS-B", bounds=bounds)
     return np.asarray(found.x), float(found.fun)
+
+
+def cross_fitted(
+    columns: Floats, weights: Floats, folds: Sequence[Booleans], weigh: Callable[[Booleans], Floats]
+) -> Floats:
+    """Return the weighted sum of columns for every bag, (n,), with weights that were found on bags of other folds.
+
+    Parameters
+    ----------
+    columns : array of shape (n, n_models)
+        Left-out decisions.
+    weights : array of shape (n_models + 1,)
+        Of all bags, the intercept last: for bags that no fold tests.
+    folds : sequence of arrays of shape (n,)
+        Which bags each tests.
+    weigh : callable
+        Returns such weights, found on the bags that it is told, (n,).
+    """
+    found = columns @ weights[:-1] + weights[-1]
+    for test in folds:
+        own = weigh(~test)
+        found[test] = columns[test] @ own[:-1] + own[-1]
+    return np.asarray(found)
 
 
 def calibrate(decisions: Floats, positive: Booleans, weights: Floats) -> tuple[float, float]:

@@ -80,11 +80,12 @@ def test_features_that_are_constant_in_every_bag_do_not_part_streamed_from_memor
 
 def test_where_the_sample_speaks_for_no_view_every_bag_has_the_share_of_its_class(make_labelled, monkeypatch):
     bags, _ = make_labelled(n_bags=40)
-    monkeypatch.setattr("gmil.weighted.fitting.ridge_weights", lambda left_out, *_: np.zeros(left_out.shape[1]))
+    monkeypatch.setattr("gmil.weighted.weighing.ridge_weights", lambda left_out, *_: np.zeros(left_out.shape[1]))
     model = gmil.WeightedGMIL(sample_size=100, witness_model=False, random_state=0).fit(bags, np.arange(40) % 4 == 0)
     assert model.views_ == []
     np.testing.assert_allclose(model.predict_proba(bags)[:, 1], 0.25, atol=0.03)
-    np.testing.assert_array_equal(model.left_out_decisions_, model.decision_function(bags))
+    # The shares of four fifths of the bags.
+    np.testing.assert_allclose(model.left_out_decisions_, model.decision_function(bags), atol=0.15)
 
 
 @pytest.mark.parametrize("kind", ["effect", "alone"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -104,3 +105,35 @@ def test_tables_of_patients_and_of_slides(tmp_path, no_memory):
     tables = [part for path in made.labels for part in ("--labels", path)]
     done = run("cv", made.folder, *tables, "--label", "label", "--group", "PATIENT", "--folds", 2, "--json")
     assert "is read as STAMP" in done.stderr
+
+
+def test_scores_of_patches_are_measured_by_a_table_of_places(made, no_memory):
+    asked = ("cv", made, *COLUMNS, "--folds", 2, "--instances")
+    row = json.loads(run(*asked, made / "patch_labels.csv", "--json").stdout)[0]
+    with (made / "patch_labels.csv").open() as file:
+        assert row["instances"]["n_positive"] == sum(int(line["tumour"]) for line in csv.DictReader(file))
+    done = run(*asked, made / "labels.csv", code=2)
+    assert "must have the columns slide, x and y and one more" in done.output + done.stderr
+
+
+def test_times_of_slides_with_events(made, tmp_path, no_memory):
+    with (made / "labels.csv").open() as file:
+        names = [line["slide_id"] for line in csv.DictReader(file)]
+    rows = [[name, 1 + number * 7 % 24, "true" if number % 3 else "0"] for number, name in enumerate(names)]
+    times = table(tmp_path / "times.csv", ["slide_id", "months", "died"], *rows)
+    asked = ("cv", made, "--labels", times, "--bag", "slide_id", "--label", "months", "--folds", 2, "--json")
+    row = json.loads(run(*asked, "--event", "died").stdout)[0]
+    assert row["target"] == "survival"
+    wrong = table(tmp_path / "wrong.csv", ["slide_id", "months", "died"], *([*row[:2], "dead"] for row in rows))
+    done = run(*asked[:3], wrong, *asked[4:], "--event", "died", code=2)
+    assert "--event must name a column of 0 and 1, or true and false, got dead" in done.output + done.stderr
+
+
+def test_check_finds_copies_of_a_slide_under_two_names(made, tmp_path):
+    copied = shutil.copytree(made, tmp_path / "copied")
+    first, second = sorted(copied.rglob("*.h5"))[:2]
+    shutil.copy(first, second)
+    findings = json.loads(run("check", copied, *COLUMNS, "--json").stdout)["findings"]
+    found = next(each for each in findings if each["name"] == "identical bags")
+    assert found["level"] == "warning"
+    assert "2 bags hold the same instances as another bag" in found["text"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import zipfile
+
 import numpy as np
 import pytest
 from tests.slides.made import patches, table, trident
@@ -167,9 +170,44 @@ def test_a_folder_of_numpy_files_is_read_as_before(tmp_path):
 def test_tables_that_cannot_be_read_are_told(folder, tmp_path):
     with pytest.raises(gmil.GmilError, match=r"the table of slides, does not exist"):
         gmil.read(folder, labels=tmp_path / "none.csv")
-    (tmp_path / "clini.xlsx").write_bytes(b"PK")
-    with pytest.raises(gmil.FormatError, match=r"a spreadsheet, which is not read\. Save it as CSV"):
-        gmil.read(folder, labels=tmp_path / "clini.xlsx")
+    (tmp_path / "clini.ods").write_bytes(b"PK")
+    with pytest.raises(gmil.FormatError, match=r"a spreadsheet that is not read\. Save it as \.xlsx or CSV"):
+        gmil.read(folder, labels=tmp_path / "clini.ods")
     (tmp_path / "l.csv").write_text("slide_id,label\n0012,1,2\n")
     with pytest.raises(gmil.FormatError, match="row 1: 3 cells, but 2 columns"):
         gmil.read(folder, labels=tmp_path / "l.csv")
+
+
+def sheet(path, *rows):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.create_sheet("notes").append(["not read"])
+    book.save(path)
+    return path
+
+
+def test_a_table_of_patients_may_be_a_spreadsheet(folder, tmp_path):
+    clini = sheet(tmp_path / "clini.xlsx", ["PATIENT", "isMSIH", "age"], [7, "yes", 61.5], [8, "no", None], [None] * 3)
+    slides = rows(tmp_path / "slide.csv", ["7", "0012"], ["8", "0013"], ["7", TCGA], names=("PATIENT", "FILENAME"))
+    found = gmil.read(folder, labels=[clini, slides], label="isMSIH", group="PATIENT")
+    assert found.y.tolist() == ["yes", "no", "yes"]
+    assert found.groups.tolist() == ["7", "8", "7"]  # a number without ".0"
+
+
+def test_spreadsheets_that_cannot_be_read_are_told(folder, tmp_path, monkeypatch):
+    named = sheet(tmp_path / "more.xlsx", ["slide_id", "label"], ["0012", "a", "?"])
+    with pytest.raises(gmil.FormatError, match="row 1: 3 cells, but 2 columns"):
+        gmil.read(folder, labels=named)
+    (tmp_path / "broken.xlsx").write_bytes(b"PK")
+    with pytest.raises(gmil.FormatError, match=r"broken\.xlsx cannot be read as a spreadsheet"):
+        gmil.read(folder, labels=tmp_path / "broken.xlsx")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", b"0" * 4096)
+    claimed = (tmp_path / "bomb.xlsx").read_bytes().replace((4096).to_bytes(4, "little"), b"\xff\xff\xff\x7f")
+    (tmp_path / "bomb.xlsx").write_bytes(claimed)
+    with pytest.raises(gmil.FormatError, match=r"bomb\.xlsx is damaged: what it holds claims"):
+        gmil.read(folder, labels=tmp_path / "bomb.xlsx")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(gmil.GmilError, match=r"needs openpyxl\. Install the extra slides, or save it as CSV"):
+        gmil.read(folder, labels=named)

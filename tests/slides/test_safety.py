@@ -234,6 +234,15 @@ def test_an_old_pytorch_is_refused(tensors, monkeypatch):
     refused(tensors.parent, r"need PyTorch 2\.6, got 2\.5\.1")
 
 
+def test_a_pytorch_with_a_known_hole_is_told(tensors, monkeypatch):
+    import torch
+
+    save_tensor(tensors / "a.pt", patches(3))
+    monkeypatch.setattr(torch, "__version__", "2.9.1")
+    with pytest.warns(SlideWarning, match=r"corrupt memory in PyTorch 2\.9\.1: .* upgrade it to 2\.10"):
+        gmil.read(tensors.parent)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_arrays_of_numpy_in_a_pt_file_are_read(tensors, dtype):
     torch = pytest.importorskip("torch")

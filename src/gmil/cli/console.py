@@ -75,8 +75,8 @@ def in_options(error: Any) -> str:
         return f"{error.args[0]} {_ADVICE[error.parameter]}"
     if error.parameter == MISSING:
         return f"{error.args[0]} {_advice_on_missing()}"
-    parameters = ("bag", "label", "features", "repeats", "instances", "labels", "group", "layout", "mpp", *_OPTIONS)
-    options = {name: f"--{_OPTIONS.get(name, name)}" for name in parameters}
+    named = ("bag", "label", "features", "repeats", "instances", "labels", "group", "layout", "mpp", "event", *_OPTIONS)
+    options = {name: f"--{_OPTIONS.get(name, name)}" for name in named}
     text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
     return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")
 

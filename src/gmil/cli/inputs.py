@@ -155,14 +155,20 @@ class Reader(NamedTuple):
 
         labels = self.labels or (None if needs_labels or self.bag is not None else ())
         reader = self._with_remembered(folder, streams=False) if needs_labels else self
-        sizes = self.layout, self.mpp, self.patch_size, self.splits
+        further = self.layout, self.mpp, self.patch_size, self.splits, self.event
         with said_warnings():
             found = read_cohort(
-                folder, Request(labels, reader.bag, reader.label, reader.group, *sizes), in_memory=in_memory
+                folder, Request(labels, reader.bag, reader.label, reader.group, *further), in_memory=in_memory
             )
         say(f"{folder} is read as {found.layout}: {len(found.bags)} bags, {found.bags.n_instances} patches.")
-        instance_y = self._labels_of_instances(found.bags)
+        instance_y = self._labels_of_patches(found.bags)
         return LabelledBags(folder.name, found.bags, found.y, found.groups, instance_y, self.target_kind, found.folds)
+
+    def _labels_of_patches(self, bags: Any) -> Any:
+        """Return what the table that --instances names has of every patch, None without it."""
+        from gmil.slides.patch_labels import read_patch_labels
+
+        return None if self.instance_labels is None else read_patch_labels(bags, self.instance_labels)
 
     def _labels_of_set(self, bunch: Any, name: str) -> Any:
         """Return the labels of instances of a data set by name, where they are asked for."""

@@ -129,7 +129,8 @@ instances_option = click.option(
     is_flag=False,
     flag_value=INSTANCE_LABELS,
     metavar="[COLUMN]",
-    help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; not a feature. Write it after DATA.",
+    help=f"Column with the label of the instance, {INSTANCE_LABELS} by default; not a feature. Of slides, a CSV file "
+    "with the columns slide, x, y and the label of the patch. Write it after DATA.",
 )
 _slides = (
     click.option(

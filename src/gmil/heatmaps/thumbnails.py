@@ -109,6 +109,6 @@ def _openslide() -> Any:
     try:
         import openslide
     except ImportError as error:
-        msg = "Pictures of slides need OpenSlide. Install it with pip install openslide-python openslide-bin."
+        msg = "Pictures of slides need OpenSlide. Install the extra slides, or openslide-python and openslide-bin."
         raise FormatError(msg) from error
     return openslide

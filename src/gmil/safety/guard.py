@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,14 @@ def refuse_impossible_size(path: Path, what: str, n_bytes: int, stored_bytes: in
             f"{memory / 2**30:.1f} GiB of memory. Read it on a larger machine, or split the file."
         )
         raise FormatError(msg)
+
+
+def refuse_bomb(path: Path) -> None:
+    """Refuse an archive that claims more than it can hold; other files pass."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            total = sum(member.file_size for member in archive.infolist())
+        refuse_impossible_size(path, "what it holds", total, path.stat().st_size)
 
 
 def refuse_false_size(path: Path, what: str, n_bytes: int, stored_bytes: int) -> None:

@@ -41,6 +41,7 @@ class Request(NamedTuple):
     mpp: float | None = None
     patch_size: float | None = None
     splits: Any = None
+    event: str | None = None
 
     @property
     def tables(self) -> list[Any]:
@@ -127,9 +128,10 @@ def _headers(layout: Layout) -> dict[str, Slide]:
 
 def _joined(layout: Layout, found: dict[str, Slide], table: Table | None, request: Request) -> Joined:
     if table is not None:
-        return slide_labels.joined(table, list(found), slide_labels.Asked(request.bag, request.label, request.group))
-    if request.label is not None or request.group is not None or request.splits is not None:
-        wanted = next(name for name in ("label", "group", "splits") if getattr(request, name) is not None)
+        asked = slide_labels.Asked(request.bag, request.label, request.group, request.event)
+        return slide_labels.joined(table, list(found), asked)
+    wanted = next((name for name in ("label", "group", "splits", "event") if getattr(request, name) is not None), None)
+    if wanted is not None:
         msg = f"needs a table of slides, and {layout.folder} has none."
         raise BagValidationError(msg, parameter=wanted, fix="")
     every = slide_labels.unjoined(list(found))

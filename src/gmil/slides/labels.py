@@ -26,6 +26,7 @@ class Asked(NamedTuple):
     bag: str | None = None
     label: str | None = None
     group: str | None = None
+    event: str | None = None
 
 
 class Joined(NamedTuple):
@@ -36,6 +37,7 @@ class Joined(NamedTuple):
     labels: list[str] | None
     groups: list[str] | None
     by_patient: bool
+    events: list[str] | None = None
 
     def bag_of_slide(self) -> dict[str, int]:
         """Return the position of the bag of every slide."""
@@ -62,9 +64,10 @@ def joined(table: Table, slides: Sequence[str], asked: Asked) -> Joined:
         bags.setdefault(names[slide], []).append(slide)
     of_bag = {
         role: None if name is None else _one_a_bag(table, name, role, bags, rows)
-        for role, name in (("label", label), ("group", asked.group))
+        for role, name in (("label", label), ("group", asked.group), ("event", asked.event))
     }
-    return Joined(list(bags), list(bags.values()), of_bag["label"], of_bag["group"], by_patient=bag is not None)
+    parts = of_bag["label"], of_bag["group"], bag is not None, of_bag["event"]
+    return Joined(list(bags), list(bags.values()), *parts)
 
 
 def _slide_column(table: Table, known: set[str], bag: str | None) -> str:

@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.scale import LazyBags
+    from gmil.slides.tables import Table
+
+_PLACE = ("slide", "x", "y")
 
 
 def read_patch_labels(
-    bags: Bags | LazyBags, path: str | os.PathLike[str], *, label: str = "tumour"
+    bags: Bags | LazyBags, path: str | os.PathLike[str], *, label: str | None = None
 ) -> NDArray[np.float64]:
     """Return the label of every patch, (n_instances,), from a table with the columns slide, x, y and a label.
 
@@ -34,8 +37,8 @@ def read_patch_labels(
         What `gmil.read` or `gmil.scan` made of a folder of slides.
     path : path
         A CSV file.
-    label : str
-        The column with the label, a number.
+    label : str, optional
+        The column with the label, a number; where there is one column more than slide, x and y, it is that.
 
     Examples
     --------
@@ -51,7 +54,8 @@ def read_patch_labels(
     True
     """
     table = read_table(path)
-    slides, xs, ys, marks = (table.column(name, "label") for name in ("slide", "x", "y", label))
+    marks = table.column(_label_column(table) if label is None else label, "label")
+    slides, xs, ys = (table.column(name, "label") for name in _PLACE)
     known = set(_slides(bags).tolist())
     names = {text: resolved(text, known) for text in set(slides)}
     rows = zip((names[text] for text in slides), _whole(xs), _whole(ys), strict=True)
@@ -71,6 +75,17 @@ def read_patch_labels(
         msg = f"{path} has no label for {len(absent)} of {len(keys)} patches: {listed(absent, most=3)}."
         raise BagValidationError(msg)
     return np.array([found[key] for key in keys])
+
+
+def _label_column(table: Table) -> str:
+    further = [name for name in table.names if name not in _PLACE]
+    if len(further) != 1:
+        msg = (
+            f"{table.path} must have the columns slide, x and y and one more, the label of the patch; its columns are "
+            f"{listed(table.names, most=12)}."
+        )
+        raise BagValidationError(msg, parameter="label", fix="Leave out the others.")
+    return further[0]
 
 
 def _slides(bags: Bags | LazyBags) -> NDArray[Any]:

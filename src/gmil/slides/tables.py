@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gmil.bags.tables import refuse_equal_names
 from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
 from gmil.safety.guard import parsing
+from gmil.slides.sheets import read_sheet
 
 if TYPE_CHECKING:
     import os
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 MISSING = frozenset({"", "nan", "NaN", "NA", "N/A", "None", "null"})
 """How tables write that something is not known."""
-_SHEETS = (".xlsx", ".xls", ".ods")
+_OTHER_SHEETS = (".xls", ".ods")
 
 
 class Table(NamedTuple):
@@ -42,19 +43,15 @@ class Table(NamedTuple):
 
 
 def read_table(path: str | os.PathLike[str]) -> Table:
-    """Read a CSV or TSV file; cells of spaces are empty, others stay as they are."""
+    """Read a CSV or TSV file, or the first sheet of an .xlsx file, as texts; cells of spaces are empty."""
     path = Path(path)
     if not path.exists():
         msg = f"{path}, the table of slides, does not exist. Check the name."
         raise MissingFileError(msg)
-    if path.suffix.lower() in _SHEETS:
-        msg = f"{path} is a spreadsheet, which is not read. Save it as CSV."
+    if path.suffix.lower() in _OTHER_SHEETS:
+        msg = f"{path} is a spreadsheet that is not read. Save it as .xlsx or CSV."
         raise FormatError(msg)
-    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
-        first = file.readline()
-        file.seek(0)
-        delimiter = "\t" if path.suffix.lower() == ".tsv" else next((sign for sign in ",;\t" if sign in first), ",")
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if any(cell.strip() for cell in row)]
+    rows = read_sheet(path) if path.suffix.lower() == ".xlsx" else _read_text(path)
     if len(rows) < 2:
         msg = f"{path} has no rows below the names of its columns. Write one row a slide."
         raise FormatError(msg)
@@ -64,6 +61,14 @@ def read_table(path: str | os.PathLike[str]) -> Table:
         msg = f"{path}, row {wrong}: {len(rows[wrong])} cells, but {len(rows[0])} columns. Correct the row."
         raise FormatError(msg)
     return _long_form(Table(path, {name: [row[i].strip() for row in rows[1:]] for i, name in enumerate(rows[0])}))
+
+
+def _read_text(path: Path) -> list[list[str]]:
+    with parsing(path, "CSV"), path.open(encoding="utf-8-sig", newline="") as file:
+        first = file.readline()
+        file.seek(0)
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else next((sign for sign in ",;\t" if sign in first), ",")
+        return [row for row in csv.reader(file, delimiter=delimiter) if any(cell.strip() for cell in row)]
 
 
 def _long_form(table: Table) -> Table:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import BackendUnavailableError, FormatError
-from gmil.safety.guard import first_line, parsing, refuse_impossible_size
+from gmil.errors import BackendUnavailableError, FormatError, SlideWarning
+from gmil.safety.guard import first_line, parsing, refuse_bomb
 from gmil.slides.hdf5 import DamagedFileError
 
 if TYPE_CHECKING:
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
 SUFFIXES = (".pt", ".pth")
 _KEYS = ("feats", "features")
 _OLDEST = (2, 6)  # CVE-2025-32434: before, a file could run code despite weights_only=True
+_SAFE = (2, 10)  # CVE-2026-24747: before, a file could write beyond its memory
 
 
 def read(path: Path) -> Any:
     """Return the matrix of a file as an array; that of a zip is mapped, not read."""
     torch = import_torch()
     with parsing(path, "a file of PyTorch"):
-        _refuse_bombs(path)
+        refuse_bomb(path)
         found = _loaded(torch, path)
     if isinstance(found, dict):
         found = _only_matrix(path, found)
@@ -48,14 +50,12 @@ def import_torch() -> Any:
     if version < _OLDEST:
         msg = f".pt files need PyTorch 2.6, got {torch.__version__}: older ones may run code of a file. Upgrade it."
         raise BackendUnavailableError(msg)
+    if version < _SAFE:
+        msg = (
+            f"A damaging .pt file can corrupt memory in PyTorch {torch.__version__}: read files that you trust alone, "
+        )
+        warnings.warn(SlideWarning(f"{msg}or upgrade it to 2.10."), stacklevel=2)
     return torch
-
-
-def _refuse_bombs(path: Path) -> None:
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            total = sum(member.file_size for member in archive.infolist())
-        refuse_impossible_size(path, "what it holds", total, path.stat().st_size)
 
 
 def _loaded(torch: Any, path: Path) -> Any:
@@ -80,8 +80,6 @@ def _loaded(torch: Any, path: Path) -> Any:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep PyTorch from warning that a mapped tensor cannot be written to."""
-    import warnings
-
     with warnings.catch_warnings(action="ignore"):
         yield
 

@@ -7,6 +7,7 @@ tell. Both parts are linear in the features of an instance, or in its similariti
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from gmil.engine.resident import as_array, namespace
 from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrNone, Record
 from gmil.targets.losses import joint_weights, loss_of
 from gmil.weighted.views import rows_at_once
+from gmil.weighted.weighing import join_views
 from gmil.weighted.witness import affine, columns_of, landmarks_of, last_fold
 from gmil.weighted.witness_fitting import InstanceModels, design, draft_scorers
 from gmil.witnesses.effects import joined_without
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from gmil.targets.losses import Loss
     from gmil.weighted.fitting import Learning
     from gmil.weighted.views import CentersInSpace, InSpaces
+    from gmil.weighted.weighing import LeftOut
     from gmil.weighted.witness_fitting import Drafts
 
 _WIDEST_GATE = 30.0
@@ -125,25 +128,17 @@ class AttentionModels(InstanceModels):
         return draft_scorers(bags, spaces, learning, generator, _draft)
 
     def weigh(
-        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
-    ) -> tuple[AttentionModel, Floats]:
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans
+    ) -> tuple[AttentionModel, LeftOut]:
         """Return the models with their weights, and predictions of bags that were left out."""
         units = [_units(values[known]) for values in pooled]
-        stacking = np.empty((len(pooled), left_out.shape[1]))
-        base, shifts = np.empty((2, left_out.shape[1]))
-        for problem in range(left_out.shape[1]):
-            columns = [
-                ((values - center) / spread)[known, problem]
-                for values, (center, spread) in zip(pooled, units, strict=True)
-            ]
-            weights = _stack(np.column_stack([left_out[known, problem], *columns]), learning, problem, known)
-            base[problem], stacking[:, problem], shifts[problem] = weights[0], weights[1:-1], weights[-1]
+        values = [(own - center) / spread for own, (center, spread) in zip(pooled, units, strict=True)]
+        joined = join_views(left_out, values, learning, known, partial(_stack, learning))
         scorers = [
             Attention(d.space, d.kernel, d.gamma, d.coefficients[:, :, -1], d.intercepts[:, -1], *unit, worth)
-            for d, unit, worth in zip(drafts.scorers, units, stacking, strict=True)
+            for d, unit, worth in zip(drafts.scorers, units, joined.stacking, strict=True)
         ]
-        model = AttentionModel(scorers, base, shifts)
-        return model, model.stacked(left_out, np.stack(pooled))
+        return AttentionModel(scorers, joined.base, joined.shifts), joined.left_out
 
 
 class AttentionModel(NamedTuple):
@@ -304,14 +299,14 @@ def _units(values: Floats) -> tuple[Floats, Floats]:
     return values.mean(axis=0), np.where(spread > 0, spread, 1.0)
 
 
-def _stack(columns: Floats, learning: Learning, problem: int, known: Booleans) -> Floats:
+def _stack(learning: Learning, table: Floats, problem: int, known: Booleans) -> Floats:
     """Return a weight for every column, none negative, and an intercept.
 
     The first column are the views. The others join them only where the log-likelihood rises by more than one for each,
     which is Akaike's criterion; else the views stay as they are.
     """
+    columns, rows = table[known], np.flatnonzero(known)
     prior = np.eye(columns.shape[1])[0]
-    rows = np.flatnonzero(known)
     errors = learning.goals[rows, problem] - columns[:, 0]
     loss = loss_of(learning, problem, rows, float(max(np.mean(errors**2), 1e-6)))
     together, value = joint_weights(columns, loss, prior)

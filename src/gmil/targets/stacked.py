@@ -59,7 +59,7 @@ class TargetViews(StackedViews):
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
         self.spaces_, self.views_ = found.as_plain()
         self.instance_models_ = None if found.witnesses is None else found.witnesses.as_plain()
-        self.left_out_scores_ = found.left_out
+        self.left_out_scores_ = found.left_out.cross_fitted
         self.familiar_distance_ = float(np.quantile(found.familiar_distances, 0.99))
         self.sparse_ = sparse
         self._finish(learning)

@@ -100,8 +100,9 @@ class WeightedGMIL(PredictsSets, StackedViews, BagClassifier):
     intercepts_ : array of shape (n_problems,)
         The decision for the positive class without any view.
     left_out_decisions_ : array of shape (n_bags,) or (n_bags, n_problems)
-        Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view;
-        weights and calibration are those of all bags. NaN for bags outside the sample where ``max_bags`` is exceeded.
+        Log-odds of the training bags, as ``decision_function`` gives them, each (or its group) left out by every view,
+        with weights and calibration that were found on other bags. NaN for bags outside the sample where ``max_bags``
+        is exceeded.
     familiar_distance_, familiar_distances_ : float, array of shape (n,)
         99 % of the training bags are nearer than this to a centre of another bag; and the distances, sorted.
     training_labels_, training_groups_ : arrays of shape (n_bags,), or an indicator matrix; or None
@@ -175,7 +176,8 @@ class WeightedGMIL(PredictsSets, StackedViews, BagClassifier):
 
     def _keep(self, found: Fitting, learning: Learning, *, sparse: bool) -> Self:  # noqa: ARG002
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
-        self.left_out_decisions_ = self._oriented(found.left_out[:, 0] if self._is_binary() else found.left_out)
+        unseen = found.left_out.cross_fitted
+        self.left_out_decisions_ = self._oriented(unseen[:, 0] if self._is_binary() else unseen)
         self.familiar_distances_ = found.familiar_distances
         self.familiar_distance_ = float(np.quantile(found.familiar_distances, 0.99))
         self.spaces_, self.views_ = found.as_plain()

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from gmil.engine import is_torch, one_blas_thread, resolve
 from gmil.engine.resident import as_array
 from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
-from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.space import Space
 from gmil.weighted.familiar import familiar_distances
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
@@ -25,6 +24,7 @@ from gmil.weighted.views import (
     by_blocks,
     kinds_of,
 )
+from gmil.weighted.weighing import LeftOut, Weighed, weigh
 from gmil.weighted.witness import WITNESSES, WitnessModel
 from gmil.weighted.witness_fitting import pool_in_memory
 
@@ -143,7 +143,7 @@ class Fitting(NamedTuple):
     views: list[View]
     intercepts: Floats
     summary: list[dict[str, Any]]
-    left_out: Floats  # (n_bags, n_problems); NaN where a bag was not in the sample
+    left_out: LeftOut  # of all bags; NaN where a bag was not in the sample
     familiar_distances: Floats  # of training bags, sorted
     witnesses: WitnessModel | None = None
 
@@ -151,22 +151,19 @@ class Fitting(NamedTuple):
         self, bags: Bags, learning: Learning, models: InstanceModels, generator: np.random.Generator
     ) -> Fitting:
         """Add models of instances, learnt from the training bags that the views were chosen on."""
-        rows = np.flatnonzero(np.isfinite(self.left_out).all(axis=1))
+        rows = np.flatnonzero(self.left_out.known)
         some, own = (bags, learning) if len(rows) == len(bags) else (bags[rows], learning.some(rows))
         drafts = models.draft(some, self.spaces, own, generator)
         if drafts is None:
             return self
         pooled = pool_in_memory(drafts, self.spaces, some, learning.backend)
         known = drafts.fold_of < drafts.n_folds
-        left_out = self.left_out.copy()
-        witnesses, left_out[rows] = models.weigh(drafts, pooled, own, left_out[rows], known)
-        return self._replace(witnesses=witnesses, left_out=left_out)
+        witnesses, left_out = models.weigh(drafts, pooled, own, self.left_out.some(rows), known)
+        return self._replace(witnesses=witnesses, left_out=left_out.among(rows, len(bags)))
 
     def among(self, rows: Integers, n_bags: int) -> Fitting:
         """Return the same for training bags that are these of many."""
-        left_out = np.full((n_bags, self.left_out.shape[1]), np.nan)
-        left_out[rows] = self.left_out
-        return self._replace(left_out=left_out)
+        return self._replace(left_out=self.left_out.among(rows, n_bags))
 
     def as_plain(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return spaces and views as dicts of arrays, which can be saved."""
@@ -247,34 +244,8 @@ def fit_views(
     nearest = bag_features(
         spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
     )
-    left_out = weighed.left_out_of(len(bags), rows)
+    left_out = weighed.left_out.among(rows, len(bags))
     return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distances(as_array(nearest)))
-
-
-class Weighed(NamedTuple):
-    """Views fitted on a sample of bags, with the weight of each and what makes log-odds of their sum."""
-
-    candidates: list[Candidate]
-    shares: Floats  # (n_views, n_problems)
-    slopes: Floats  # (n_problems,)
-    shifts: Floats  # (n_problems,)
-
-    def left_out_of(self, n_bags: int, rows: Integers | None) -> Floats:
-        """Return log-odds of bags from fits without them, (n_bags, n_problems), NaN for bags that are not in rows."""
-        found = np.full((n_bags, len(self.shifts)), np.nan)
-        inside: Any = slice(None) if rows is None else rows
-        found[inside] = 0.0  # the decision of no view at all
-        if self.candidates:
-            each = np.stack([candidate.left_out for candidate in self.candidates])
-            found[inside] = np.einsum("vbp,vp->bp", each, self.shares * self.slopes)
-        return found + self.shifts
-
-    def summary(self, spaces: list[CentersInSpace]) -> list[dict[str, Any]]:
-        """Return scaling, kind, kernel and weights of every view."""
-        return [
-            {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": weights}
-            for c, weights in zip(self.candidates, self.shares, strict=True)
-        ]
 
 
 def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
@@ -286,7 +257,7 @@ def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learnin
             from gmil.weighted.on_device.ridge import fit_candidates
 
             candidates = fit_candidates(views, targets, learning.weights, learning.backend)
-            return Weighed(candidates, *_weigh(candidates, learning))
+            return weigh(candidates, learning)
 
     def fit(view: tuple[int, str, Floats, str]) -> Candidate:
         space, kind, features, kernel = view
@@ -297,7 +268,7 @@ def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learnin
     one_thread = resolve(learning.backend.name, 1)
     with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
         candidates = list(map(fit, views) if learning.backend.n_threads == 1 else pool.map(fit, views))
-        return Weighed(candidates, *_weigh(candidates, learning))
+        return weigh(candidates, learning)
 
 
 def finish_views(
@@ -362,23 +333,3 @@ def _views_of(
             features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
             for kernel in kernels:
                 yield i, kind, features, kernel
-
-
-def _weigh(candidates: list[Candidate], learning: Learning) -> tuple[Floats, Floats, Floats]:
-    """Return the weight of every view, (n_views, n_problems), and slopes and shifts that make log-odds of the sum.
-
-    A sum that predicts values is taken as it is.
-    """
-    targets, weights = learning.goals, learning.weights
-    n_problems = targets.shape[1]
-    shares = np.empty((len(candidates), n_problems))
-    slopes, shifts = np.ones(n_problems), np.zeros(n_problems)
-    for problem in range(n_problems):
-        left_out = np.empty((len(targets), 0))  # a sample may have led to no view
-        if candidates:
-            left_out = np.column_stack([candidate.left_out[:, problem] for candidate in candidates])
-            shares[:, problem] = ridge_weights(left_out, targets[:, problem], weights)
-        if learning.values is None:
-            decisions = left_out @ shares[:, problem]
-            slopes[problem], shifts[problem] = calibrate(decisions, targets[:, problem] > 0, weights)
-    return shares, slopes, shifts

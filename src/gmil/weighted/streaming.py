@@ -26,7 +26,6 @@ from gmil.weighted.fitting import (
     FittedViews,
     Fitting,
     Learning,
-    Weighed,
     finish_views,
     fit_views,
     sample_of_bags,
@@ -249,9 +248,9 @@ def _fit_on_whole_bags(
     rows = sample_of_bags(plan.learning.positive, plan.model.max_bags, plan.generator)
     part: Any = slice(None) if rows is None else rows
     views = [(view.space, view.kind, inside[view.space, view.kind][part], view.kernel) for view in choice.views]
-    weighed: Weighed = weigh_views(views, plan.learning.some(rows))
+    weighed = weigh_views(views, plan.learning.some(rows))
     found = finish_views(weighed, lambda view: inside[view.space, view.kind], rows, plan.learning, plan.generator)
-    left_out = weighed.left_out_of(len(plan.learning.positive), rows)
+    left_out = weighed.left_out.among(rows, len(plan.learning.positive))
     fitting = Fitting(choice.spaces, *found, weighed.summary(choice.spaces), left_out, _familiar(choice, inside))
     return fitting if choice.drafts is None else _with_witnesses(fitting, choice.drafts, inside, sizes, plan)
 
@@ -265,9 +264,8 @@ def _with_witnesses(
         scorer.pooled(vectors[number, "largest"], vectors[number, "total"], own, drafts.fold_of)
         for number, scorer in enumerate(drafts.scorers)
     ]
-    known = np.asarray(np.isfinite(fitting.left_out).all(axis=1))
     models = plan.model._instance_models()
-    witnesses, left_out = models.weigh(drafts, pooled, plan.learning, fitting.left_out, known)
+    witnesses, left_out = models.weigh(drafts, pooled, plan.learning, fitting.left_out, fitting.left_out.known)
     return fitting._replace(witnesses=witnesses, left_out=left_out)
 
 

@@ -16,6 +16,7 @@ from gmil.model_selection.metrics import auc
 from gmil.stacking import logistic_weights
 from gmil.weighted.noisy_or import fit_noisy_or
 from gmil.weighted.views import blocks_of
+from gmil.weighted.weighing import join_views
 from gmil.weighted.witness import Scorer, WitnessModel, affine, columns_of, landmarks_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.weighted.fitting import Learning
     from gmil.weighted.views import CentersInSpace
+    from gmil.weighted.weighing import LeftOut
 
 _MOST_INSTANCES = 20_000
 """Instances that the models learn from; larger bags are thinned alike."""
@@ -97,8 +99,8 @@ class InstanceModels(Protocol):
         """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
 
     def weigh(
-        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
-    ) -> tuple[Any, Floats]:
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans
+    ) -> tuple[Any, LeftOut]:
         """Return what joins the views, and what both together predict of bags that were left out."""
 
 
@@ -112,8 +114,8 @@ class WitnessModels(InstanceModels):
         return draft_scorers(bags, spaces, learning, generator, _draft)
 
     def weigh(
-        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: Floats, known: Booleans
-    ) -> tuple[WitnessModel, Floats]:
+        self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans
+    ) -> tuple[WitnessModel, LeftOut]:
         """Return the witness model, and log-odds of every bag, left out, with it."""
         return weigh_witnesses(drafts, pooled, learning, left_out, known)
 
@@ -191,8 +193,8 @@ def largest_and_total(scores: Any, offsets: Integers) -> tuple[Floats, Floats]:
 
 
 def weigh_witnesses(
-    drafts: Drafts, pooled: list[Pooled], learning: Learning, left_out: Floats, known: Booleans
-) -> tuple[WitnessModel, Floats]:
+    drafts: Drafts, pooled: list[Pooled], learning: Learning, left_out: LeftOut, known: Booleans
+) -> tuple[WitnessModel, LeftOut]:
     """Weigh scorers by what they tell about bags that were left out.
 
     Parameters
@@ -201,7 +203,7 @@ def weigh_witnesses(
     pooled : list of Pooled
     learning : Learning
         Of the same bags.
-    left_out : array of shape (n_bags, n_problems)
+    left_out : LeftOut
         Log-odds of every bag by the views without it.
     known : array of shape (n_bags,)
         The bags that count.
@@ -210,25 +212,23 @@ def weigh_witnesses(
     -------
     WitnessModel, and log-odds of every bag, left out, with the scorers
     """
-    n_problems = learning.positive.shape[1]
     units = [table.units() for table in pooled]
-    mixtures, stacking = np.empty((2, len(pooled), n_problems))
-    base, shifts, within = np.empty((3, n_problems))
-    for problem, positive in enumerate(learning.positive[known].T):
-        own = [(table.largest[known, problem], table.mean[known, problem]) for table in pooled]
-        mixtures[:, problem], within[problem] = _mix(own, positive)
-        columns = [
-            (table.largest - center)[known, problem] / spread[problem]
-            for table, (center, spread) in zip(pooled, units, strict=True)
-        ]
-        weights = _stack(np.column_stack([left_out[known, problem], *columns]), positive, learning.weights[known])
-        base[problem], stacking[:, problem], shifts[problem] = weights[0], weights[1:-1], weights[-1]
+    found = [
+        _mix([(table.largest[known, problem], table.mean[known, problem]) for table in pooled], positive)
+        for problem, positive in enumerate(learning.positive[known].T)
+    ]
+    mixtures, within = np.stack([mixture for mixture, _ in found], axis=1), np.array([share for _, share in found])
+
+    def weights_of(columns: Floats, problem: int, rows: Booleans) -> Floats:
+        return _stack(columns[rows], learning.positive[rows, problem], learning.weights[rows])
+
+    values = [(table.largest - center) / spread for table, (center, spread) in zip(pooled, units, strict=True)]
+    joined = join_views(left_out, values, learning, known, weights_of)
     scorers = [
         Scorer(draft.space, draft.kernel, draft.gamma, draft.coefficients[:, -1], draft.intercepts[-1], *unit, *worth)
-        for draft, unit, *worth in zip(drafts.scorers, units, mixtures, stacking, strict=True)
+        for draft, unit, *worth in zip(drafts.scorers, units, mixtures, joined.stacking, strict=True)
     ]
-    model = WitnessModel(scorers, base, shifts, within)
-    return model, model.stacked(left_out, np.stack([table.largest for table in pooled]))
+    return WitnessModel(scorers, joined.base, joined.shifts, within), joined.left_out
 
 
 # -------------------------------------------------------------------------------- fitting

@@ -174,9 +174,9 @@ def find_label_issues(
     fdr : float, default=0.2
         The share of flagged labels that may be right (false discovery rate), by the probabilities of the noise model.
     rate : float, default=0.1
-        The share of labels that are thought to be wrong before anything is known of them. The false discovery rate
-        holds where about so many are: with fewer wrong labels, more of the flagged ones are right. No data tell a wrong
-        label from a bag that is truly unlike the others of its class, so this has to be assumed.
+        The share of labels that are thought to be wrong before anything is known of them. With far fewer wrong labels,
+        more of the flagged ones are right. No data tell a wrong label from a bag that is truly unlike the others of its
+        class, so this has to be assumed.
     n_rounds : int, default=5
         Models that evidence is averaged over. All but the first distrust labels that the evidence contradicts.
     random_state : int, default=0
@@ -190,9 +190,9 @@ def find_label_issues(
 
     Notes
     -----
-    Every `gmil.WeightedGMIL` tells log-odds of bags that it left out. A model of flipped labels turns them into
-    probabilities of being wrong: see ``docs/guide/wrong_labels.md``. What is flagged is to be looked at by a person. A
-    bag that is truly unlike the others of its class looks the same as a wrong label.
+    Every `gmil.WeightedGMIL` tells log-odds of bags that it left out. Two models of flipped labels turn them into
+    probabilities of being wrong, and the smaller one counts: see ``docs/guide/wrong_labels.md``. What is flagged is to
+    be looked at by a person. A bag that is truly unlike the others of its class looks the same as a wrong label.
     """
     for name, share in (("fdr", fdr), ("rate", rate)):
         if not 0 < share < 1:

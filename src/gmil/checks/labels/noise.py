@@ -1,4 +1,4 @@
-"""How likely each label is wrong: a model of labels of which a share is flipped."""
+"""How likely each label is wrong: two models of labels of which a share is flipped, and the more careful of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
@@ -17,6 +17,8 @@ _SLOPES = (-4.0, 2.5)
 """Limits of the logarithm of the slope."""
 _WIDTH = 2.0
 """Standard deviation of the prior of slope (its logarithm) and shifts."""
+_MOST_STEPS = 200
+_CHANGE = 1e-5
 
 
 class Suspicion(NamedTuple):
@@ -42,9 +44,11 @@ class Suspicion(NamedTuple):
 def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
     """Return how likely every label is wrong, given left-out evidence.
 
-    True classes follow from the evidence by a softmax, whose slope and shifts are fitted; a share of ``rate`` of the
-    labels is replaced by another class. A bag far on the wrong side is then rather a wrong label where the other bags
-    are told apart well, and nothing special where they are not.
+    A label is as likely wrong as the more careful of two models tells. In the first, true classes follow from the
+    evidence by a softmax, whose slope and shifts are fitted, and a share of ``rate`` of the labels is replaced by
+    another class: a bag far on the wrong end is then rather a wrong label where the other bags are told apart well, and
+    nothing special where they are not. In the second, the evidence of every class is normal, and the share of wrong
+    labels is learnt: where no bags lie apart from the others with their label, few labels are wrong.
 
     Parameters
     ----------
@@ -58,7 +62,8 @@ def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
     evidence = np.column_stack([np.zeros(len(log_odds)), log_odds]) if log_odds.ndim == 1 else log_odds
     size = float(np.sqrt(np.mean((evidence - evidence.mean(axis=1, keepdims=True)) ** 2))) or 1.0
     classes = _fit(evidence / size, labels, rate)
-    return Suspicion(_wrong(classes, labels, rate), classes)
+    among = wrong_among_normals(evidence / size, labels, rate)
+    return Suspicion(np.minimum(_wrong(classes, labels, rate), among), classes)
 
 
 def _fit(evidence: Floats, labels: Integers, rate: float) -> Floats:
@@ -93,6 +98,40 @@ def _wrong(classes: Floats, labels: Integers, rate: float) -> Floats:
     n_classes = classes.shape[1]
     flipped = (1 - own) * rate / (n_classes - 1)
     return flipped / (flipped + (1 - rate - HARD) * own + HARD / n_classes)
+
+
+def wrong_among_normals(evidence: Floats, labels: Integers, rate: float) -> Floats:
+    """Return how likely every label is wrong where the evidence of a class is normal, all with one variance.
+
+    Expectation maximisation finds means, variance, shares of classes, and the share of wrong labels, whose prior is a
+    beta distribution with the mean ``rate`` (discriminant analysis with label noise).
+
+    Parameters
+    ----------
+    evidence : array of shape (n_bags, n_classes)
+    labels : array of shape (n_bags,)
+    rate : float
+
+    References
+    ----------
+    Lawrence, N. D. and Schoelkopf, B., "Estimating a kernel Fisher discriminant in the presence of label noise", ICML
+    2001.
+    """
+    n_bags, n_classes = evidence.shape
+    is_label = labels[:, None] == np.arange(n_classes)
+    values, expected = evidence - evidence.mean(axis=1, keepdims=True), rate
+    members = is_label.astype(np.float64)
+    for _ in range(_MOST_STEPS):
+        counts = members.sum(axis=0)
+        squares = ((values[:, None] - (members.T @ values) / counts[:, None]) ** 2).sum(axis=2)
+        variance = max(float((members * squares).sum()) / (n_bags * (n_classes - 1)), 1e-9)
+        told = np.where(is_label, 1 - expected, expected / (n_classes - 1))
+        members = softmax(np.log(counts * told) - squares / (2 * variance), axis=1)
+        before, expected = expected, float(members[~is_label].sum() + 1) / (n_bags + 2 / rate - 2)
+        expected = min(expected, 1 - 1 / n_classes)  # with more, labels would mean the other classes
+        if abs(expected - before) < _CHANGE:
+            break
+    return 1 - members[is_label]
 
 
 def flag(wrong: Floats, fdr: float) -> Booleans:

@@ -1,0 +1,158 @@
+"""Weights of views, by what each predicts of bags that it left out; and sums that no weight has seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gmil.model_selection.folds import inner_folds
+from gmil.stacking import calibrate, cross_fitted, ridge_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.weighted.fitting import Learning
+    from gmil.weighted.model import Candidate
+    from gmil.weighted.views import CentersInSpace
+
+_N_FOLDS = 5
+"""Of training bags, whose weights are found on the others."""
+
+
+class LeftOut(NamedTuple):
+    """What is predicted of training bags by fits without them, (n_bags, n_problems); NaN for bags outside a sample."""
+
+    weighed: Floats  # with the weights of all bags: further weights are found on these
+    cross_fitted: Floats  # with weights and calibration from other bags: nothing has seen what the bag is
+
+    @property
+    def known(self) -> Booleans:
+        """Which bags were in the sample."""
+        return np.asarray(np.isfinite(self.weighed).all(axis=1))
+
+    def some(self, rows: Any) -> LeftOut:
+        """Return the same for some of the bags."""
+        return LeftOut(*(part[rows] for part in self))
+
+    def among(self, rows: Integers | None, n_bags: int) -> LeftOut:
+        """Return the same for bags that are these of many; None means that they are all."""
+        return self if rows is None else LeftOut(*(_among(part, rows, n_bags) for part in self))
+
+
+def _among(part: Floats, rows: Integers, n_bags: int) -> Floats:
+    found = np.full((n_bags, part.shape[1]), np.nan)
+    found[rows] = part
+    return found
+
+
+class Weighed(NamedTuple):
+    """Views fitted on a sample of bags, with the weight of each and what makes log-odds of their sum."""
+
+    candidates: list[Candidate]
+    shares: Floats  # (n_views, n_problems)
+    slopes: Floats  # (n_problems,)
+    shifts: Floats  # (n_problems,)
+    left_out: LeftOut  # of the sample
+
+    def summary(self, spaces: list[CentersInSpace]) -> list[dict[str, Any]]:
+        """Return scaling, kind, kernel and weights of every view."""
+        return [
+            {"scale": spaces[c.view.space].name, "kind": c.view.kind, "kernel": c.view.kernel, "weights": weights}
+            for c, weights in zip(self.candidates, self.shares, strict=True)
+        ]
+
+
+def weigh(candidates: list[Candidate], learning: Learning) -> Weighed:
+    """Find the weight of every view, and slopes and shifts that make log-odds of the sum.
+
+    A sum that predicts values is taken as it is.
+    """
+    folds = stacking_folds(learning)
+    found = []
+    for problem, goals in enumerate(learning.goals.T):
+        columns = [candidate.left_out[:, problem] for candidate in candidates]
+        table = np.column_stack(columns) if columns else np.empty((len(goals), 0))  # a sample may have led to no view
+        found.append(_weigh_problem(table, goals, learning, folds))
+    shares, slopes, shifts, *sums = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
+    return Weighed(candidates, shares, slopes, shifts, LeftOut(*sums))
+
+
+def stacking_folds(learning: Learning) -> list[Booleans]:
+    """Return which bags each fold tests: weights for them are found on the others. The same bags have the same folds.
+
+    None where a class has a single bag: weights are then those of all bags.
+    """
+    patterns = np.unique(learning.positive, axis=0, return_inverse=True)[1].ravel()
+    return inner_folds(patterns, _N_FOLDS, np.random.default_rng(0), learning.groups)
+
+
+def _weigh_problem(
+    columns: Floats, goals: Floats, learning: Learning, folds: list[Booleans]
+) -> tuple[Floats, float, float, Floats, Floats]:
+    """Return weights of views, slope and shift; and sums for every bag with these, and with those of other folds."""
+
+    def weights_of(rows: Any) -> tuple[Floats, float, float]:
+        return _weights(columns[rows], goals[rows], learning.weights[rows], are_classes=learning.values is None)
+
+    def as_one(rows: Any) -> Floats:
+        own, slope, shift = weights_of(rows)
+        return np.append(slope * own, shift)
+
+    shares, slope, shift = weights_of(slice(None))
+    whole = np.append(slope * shares, shift)
+    return shares, slope, shift, columns @ whole[:-1] + shift, cross_fitted(columns, whole, folds, as_one)
+
+
+def _weights(columns: Floats, goals: Floats, weights: Floats, *, are_classes: bool) -> tuple[Floats, float, float]:
+    shares = ridge_weights(columns, goals, weights) if columns.shape[1] else np.empty(0)
+    return shares, *(calibrate(columns @ shares, goals > 0, weights) if are_classes else (1.0, 0.0))
+
+
+class Joined(NamedTuple):
+    """Models of instances stacked with the views: weights in the sum, and what it predicts of bags without them."""
+
+    base: Floats  # (n_problems,): of the views
+    stacking: Floats  # (n_models, n_problems)
+    shifts: Floats  # (n_problems,)
+    left_out: LeftOut
+
+
+def join_views(
+    left_out: LeftOut,
+    values: Sequence[Floats],
+    learning: Learning,
+    known: Booleans,
+    weigh: Callable[[Floats, int, Booleans], Floats],
+) -> Joined:
+    """Weigh models of instances beside the views of bags.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+        By the views.
+    values : sequence of arrays of shape (n_bags, n_problems)
+        What every model tells about bags that it did not learn from.
+    learning : Learning
+    known : array of shape (n_bags,)
+        The bags that count.
+    weigh : callable
+        Returns weights, the intercept last, from columns (views first), the number of the problem, and the bags to
+        find them on.
+    """
+    folds, weights, sums = stacking_folds(learning), [], []
+    for problem in range(learning.positive.shape[1]):
+        own = [table[:, problem] for table in values]
+        columns, unseen = (np.column_stack([part[:, problem], *own]) for part in left_out)
+        whole = weigh(columns, problem, known)
+
+        def weights_without(rows: Booleans, unseen: Floats = unseen, problem: int = problem) -> Floats:
+            return weigh(unseen, problem, rows & known)
+
+        weights.append(whole)
+        sums.append((columns @ whole[:-1] + whole[-1], cross_fitted(unseen, whole, folds, weights_without)))
+    table = np.stack(weights, axis=1)
+    return Joined(
+        table[0], table[1:-1], table[-1], LeftOut(*(np.stack(part, axis=1) for part in zip(*sums, strict=True)))
+    )
