@@ -195,6 +195,31 @@ def test_progress_counts_every_video():
 # ------------------------------------------------------------------ train, cv, detect
 
 
+def test_groups_stay_together_in_folds_choices_and_intervals(folder, tmp_path, monkeypatch):
+    cameras = [f"c{i // 2}" for i in range(8)]
+    (tmp_path / "groups.csv").write_text("\n".join(["video,group", *(f"v{i},{c}" for i, c in enumerate(cameras))]))
+    seen = []
+    fit = gmil.WeightedGMIL.fit
+    monkeypatch.setattr(
+        gmil.WeightedGMIL,
+        "fit",
+        lambda model, X, y, *, groups=None: seen.append(groups.tolist()) or fit(model, X, y, groups=groups),
+    )
+    options = ["--labels", folder / "labels.csv", "--group", tmp_path / "groups.csv", "--folds", 2, "--topics", 0]
+    result = run("cv", folder / "frames.parquet", *options, "--vocabulary", "shared", "--json")
+    found = json.loads(result.stdout)
+    assert found["groups"] == 4
+    assert sorted(itertools.chain(*seen)) == sorted(cameras)
+    assert all(kept.count(camera) == 2 for kept in seen for camera in kept)
+    [event] = found["events"]
+    assert event["auc_interval"][0] <= event["auc"] <= event["auc_interval"][1]
+    assert event["accuracy_interval"][0] <= event["accuracy"] <= event["accuracy_interval"][1]
+    table = run("cv", folder / "frames.parquet", *options, "--vocabulary", "shared").stdout
+    assert "2-fold by 4 groups" in " ".join(table.split())
+    run("train", folder / "frames.parquet", *options[:4], "--topics", 0, "-o", tmp_path / "m.gmil")
+    assert seen[-1] == cameras
+
+
 def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
     model, page = tmp_path / "events.gmil", tmp_path / "page.html"
     trained = run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", model)

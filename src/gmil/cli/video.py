@@ -52,6 +52,11 @@ _features_and_labels = options(
     click.argument("features", required=False, metavar="[FEATURES]"),
     click.option("--features", "other", metavar="PATH", help="The same as FEATURES."),
     click.option("--labels", required=True, metavar="CSV", help="Columns video and event, or video and 0/1 per event."),
+    click.option(
+        "--group",
+        metavar="COLUMN|CSV",
+        help="What videos belong to (camera, place), kept in one fold: a column of the labels, or a CSV file.",
+    ),
     click.option("--method", default=DEFAULT_METHOD, show_default=True, help="See gmil methods."),
     setting_option,
     click.option("--balanced", is_flag=True, help="Decide as if events happened in half of the videos."),
@@ -138,7 +143,7 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
 
     features = _one_source(options["features"], options["other"])
     refuse_target(output, features, options["labels"])
-    data = _labelled(features, options["labels"])
+    data = _labelled(features, options["labels"], options["group"])
     estimator = _estimator(options["method"], options["settings"], seed)
     detectors = EventDetectors.fit(
         data.bags,
@@ -149,6 +154,7 @@ def train(output: str, stretch: float | None, seed: int, **options: Any) -> None
         stretch=STRETCH if stretch is None else stretch,
         balanced=options["balanced"],
         topics=options["topics"],
+        groups=data.groups,
     )
     detectors.save(output)
     counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
@@ -162,13 +168,13 @@ def _one_source(first: str | None, second: str | None) -> str:
     return first or second or ""
 
 
-def _labelled(features: str, labels: str) -> LabelledVideos:
+def _labelled(features: str, labels: str, group: str | None) -> LabelledVideos:
     from gmil.video import match_labels, read_event_labels, read_features
 
     if not Path(features).exists():
         msg = f"There are no features {features!r}. Make them with gmil video index."
         raise VideoError(msg)
-    data = match_labels(read_features(features), read_event_labels(labels))
+    data = match_labels(read_features(features), read_event_labels(labels, group=group))
     for note in data.notes:
         say(note)
     return data
@@ -194,8 +200,8 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     from gmil.video import bags_for_folds, cross_validate_events, label_folds
 
     features = _one_source(options["features"], options["other"])
-    data = _labelled(features, options["labels"])
-    tested = label_folds(data.y, folds, seed)
+    data = _labelled(features, options["labels"], options["group"])
+    tested = label_folds(data.y, folds, seed, data.groups)
     with Progress("Videos for all folds") as progress:
         bags_of, words = bags_for_folds(
             features, data, tested, vocabulary=vocabulary, n_processes=jobs, progress=lambda _, *done: progress(*done)
@@ -216,6 +222,7 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     rows = result.measures(data)
     about = {"method": options["method"], "balanced": options["balanced"], "folds": folds, "seed": seed}
     about |= {"vocabulary": words, "topics": result.topics, "videos": len(data.bags)}
+    about["groups"] = None if data.groups is None else len(set(data.groups.tolist()))
     if as_json:
         click.echo(json.dumps({**about, "events": rows}, indent=2))
     else:
@@ -228,18 +235,23 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
             row["event"],
             str(row["positives"]),
             f"{100 * row['balanced_accuracy']:.1f}",
-            f"{row['auc']:.3f}",
-            f"{100 * row['accuracy']:.1f}",
+            f"{row['auc']:.3f} ({row['auc_interval'][0]:.3f} - {row['auc_interval'][1]:.3f})",
+            f"{100 * row['accuracy']:.1f} ({_percents(row['accuracy_interval'])})",
             "-" if row["time_found"] is None else f"{100 * row['time_found']:.0f}",
         ]
         for row in rows
     ]
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
+    by = f" by {about['groups']} groups" if about["groups"] else ""
     title = (
-        f"{method} on {about['videos']} videos, {about['folds']}-fold, seed {about['seed']}; "
-        f"vocabulary: {about['vocabulary']}; topics: {_topics_text(about)}; per cent"
+        f"{method} on {about['videos']} videos, {about['folds']}-fold{by}, seed {about['seed']}; "
+        f"vocabulary: {about['vocabulary']}; topics: {_topics_text(about)}; per cent (95 % interval)"
     )
     print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
+
+
+def _percents(interval: list[float]) -> str:
+    return " - ".join(f"{100 * limit:.1f}" for limit in interval)
 
 
 def _topics_text(about: dict[str, Any]) -> str:

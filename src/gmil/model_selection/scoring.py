@@ -173,6 +173,29 @@ def _weighted_auc(positive: Booleans, decisions: Floats, weights: Floats) -> Flo
     return np.divide((up * below).sum(axis=1), pairs, out=np.full(len(weights), np.nan), where=pairs > 0)
 
 
+def fold_area(positive: Booleans, decisions: Floats, folds: Integers, groups: Any = None) -> Measured:
+    """Return the mean area under the curve over test folds, with its interval by bootstrap over bags or groups.
+
+    Parameters
+    ----------
+    positive : array of shape (n_bags,)
+    decisions : array of shape (n_bags,)
+        Made while the bag was in the test fold.
+    folds : array of shape (n_bags,)
+        The test fold; one without both classes has no area, and is left out.
+    groups : array of shape (n_bags,), optional
+    """
+    tested = [folds == fold for fold in np.unique(folds)]
+
+    def mean_area(weights: Floats) -> Floats:
+        areas = np.stack([_weighted_auc(positive[test], decisions[test], weights[:, test]) for test in tested])
+        known = ~np.isnan(areas)
+        sums, counts = np.where(known, areas, 0.0).sum(axis=0), known.sum(axis=0)
+        return np.divide(sums, counts, out=np.full(len(weights), np.nan), where=counts > 0)
+
+    return _resampled(mean_area, np.bincount(positive.astype(np.int64), minlength=2), groups, len(positive))
+
+
 def _brier(probabilities: Any, places: Integers, groups: Any) -> Measured:
     if probabilities is None:
         return _NOTHING

@@ -14,6 +14,7 @@ import numpy as np
 from gmil.errors import VideoError, listed
 from gmil.model_selection.folds import estimator_seed, fold_numbers, with_seed
 from gmil.model_selection.result import CVResult
+from gmil.model_selection.scoring import fold_area
 from gmil.video.batches import Batch, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
 from gmil.video.events import STRETCH, EventDetectors
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
+    from gmil.model_selection.scoring import Measured
     from gmil.video.events import TimeLine
     from gmil.video.labels import LabelledVideos
 
@@ -67,6 +69,8 @@ class EventCV:
     def measures(self, videos: LabelledVideos) -> list[dict[str, Any]]:
         """Return the measures of every event; ``time_found`` is None where the labels tell no times.
 
+        Intervals are by bootstrap over videos, or over groups where videos have any.
+
         Parameters
         ----------
         videos : LabelledVideos
@@ -76,8 +80,10 @@ class EventCV:
                 "event": event,
                 "positives": int(videos.y[:, j].sum()),
                 "accuracy": found.accuracy(),
+                "accuracy_interval": list(found.accuracy_interval()),
                 "balanced_accuracy": found.balanced_accuracy(),
                 "auc": found.auc(),
+                "auc_interval": list(_area(found)[1:]),
                 "time_found": self._time_found(videos, j),
             }
             for j, (event, found) in enumerate(zip(self.events, self.results, strict=True))
@@ -96,16 +102,22 @@ class EventCV:
         return float(np.mean(hits)) if hits else None
 
 
-def label_folds(y: Integers, n_folds: int, seed: int) -> Integers:
+def _area(found: CVResult) -> Measured:
+    return fold_area(found.y == 1, found.decisions[0, 0], found.folds[0], found.groups)
+
+
+def label_folds(y: Integers, n_folds: int, seed: int, groups: Any = None) -> Integers:
     """Return the test fold of every video, stratified by the events in it.
 
-    A combination of events that is rarer than there are folds counts as its rarest event.
+    A combination of events that is rarer than there are folds counts as its rarest event. Videos of one group are in
+    the same fold.
 
     Parameters
     ----------
     y : array of shape (n_videos, n_events)
     n_folds : int
     seed : int
+    groups : array of shape (n_videos,), optional
     """
     combinations = ["".join(map(str, row)) for row in y.tolist()]
     frequent = Counter(combinations)
@@ -123,7 +135,7 @@ def label_folds(y: Integers, n_folds: int, seed: int) -> Integers:
             f"Take {max(most, 2)} folds or fewer, or label more videos."
         )
         raise VideoError(msg, parameter="cv", value=n_folds)
-    return fold_numbers(n_folds, np.array([s if counts[s] > 1 else largest for s in strata]), None, seed)
+    return fold_numbers(n_folds, np.array([s if counts[s] > 1 else largest for s in strata]), groups, seed)
 
 
 def cross_validate_events(
@@ -141,6 +153,8 @@ def cross_validate_events(
     progress: Callable[[int, int], None] | None = None,
 ) -> EventCV:
     """Train detectors on all folds but one and decide about the videos of that one, fold by fold.
+
+    Where videos have groups, whatever is chosen on training videos leaves out whole groups.
 
     Parameters
     ----------
@@ -177,7 +191,8 @@ def cross_validate_events(
         model = with_seed(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
         options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": counts}
-        detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, **options)
+        groups = None if videos.groups is None else videos.groups[~test]
+        detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, groups=groups, **options)
         fitted = time.perf_counter()
         decisions[test] = detectors.decide(bags[test])
         seconds[:, fold] = fitted - started, time.perf_counter() - fitted
@@ -186,14 +201,17 @@ def cross_validate_events(
                 lines[i] = found
         if progress is not None:
             progress(fold + 1, n_folds)
-    results = [_result(videos.y[:, j], decisions[:, j], folds, seconds) for j in range(len(videos.events))]
+    results = [
+        _result(videos.y[:, j], decisions[:, j], folds, seconds, videos.groups) for j in range(len(videos.events))
+    ]
     return EventCV(videos.events, results, lines if time_lines else [], vocabulary, counts)
 
 
-def _result(y: Integers, decisions: Any, folds: Integers, seconds: Any) -> CVResult:
+def _result(y: Integers, decisions: Any, folds: Integers, seconds: Any, groups: Any) -> CVResult:
     predictions = (decisions > 0).astype(np.int64)
     fit, predict = (part[None, None] for part in seconds)
-    return CVResult(y, predictions[None, None], decisions[None, None], folds[None], fit, predict, positive_label=1)
+    every = predictions[None, None], decisions[None, None], folds[None], fit, predict
+    return CVResult(y, *every, positive_label=1, groups=groups)
 
 
 @takes_n_jobs

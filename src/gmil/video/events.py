@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -143,6 +143,7 @@ class EventDetectors:
         stretch: float = STRETCH,
         balanced: bool = False,
         topics: int | Sequence[int] | None = None,
+        groups: Any = None,
     ) -> EventDetectors:
         """Train detectors.
 
@@ -165,6 +166,9 @@ class EventDetectors:
             are added up with weights that predict best the training videos that were left out; 0 is words alone. For
             `WeightedGMIL`, whose decisions are log-odds. None is 25, 50 and 100 where there is a vocabulary, and 0 for
             features from elsewhere and for other estimators.
+        groups : array of shape (n_bags,), optional
+            What videos belong to, such as their camera. Whatever is chosen on the training videos then leaves out whole
+            groups; for estimators whose ``fit`` takes groups.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
@@ -173,7 +177,7 @@ class EventDetectors:
         if not stretch >= 0:
             msg = f"stretch must be a number of seconds, 0 or more, got {stretch}."
             raise VideoError(msg)
-        views = fit_views(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None))
+        views = fit_views(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None), groups)
         weights = stack_views(views, y)
         if balanced:
             weights = weights._replace(shifts=weights.shifts + _rarity(y))

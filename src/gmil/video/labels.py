@@ -15,13 +15,16 @@ from gmil.safety.guard import expect, opening, parsing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
 
 _VIDEO_NAMES = ("video", "bag", "file", "name")
 _EVENT_NAMES = ("event", "events", "label")
+_GROUP_NAME = "group"
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,17 @@ class EventLabels:
     spans : dict of list
         When an event happens, in seconds, by video and event; where the file has it. They serve to
         evaluate detectors, and never to train them.
+    groups : dict of str
+        What a video belongs to, such as its camera; empty where nothing tells it.
     """
 
     events: list[str]
     of_video: dict[str, set[str]] = field(default_factory=dict)
     spans: dict[tuple[str, str], list[tuple[float, float]]] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
 
 
-def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
+def read_event_labels(path: str | os.PathLike[str], *, group: str | os.PathLike[str] | None = None) -> EventLabels:
     """Read labels from a CSV file.
 
     Parameters
@@ -53,15 +59,15 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
         Either a row per video and event (columns ``video`` and ``event``; an empty event means that nothing happens;
         several are parted by semicolons; ``start`` and ``end`` may hold the time, in seconds), or a row per video
         (column ``video`` and a column per event of 0 and 1).
+    group : str or path, optional
+        What videos belong to, such as their camera: a column of the labels, or another CSV file with the columns
+        ``video`` and ``group``.
     """
     rows = _rows(Path(path))
     columns = list(rows[0])
-    video = next((name for name in columns if name.casefold() in _VIDEO_NAMES), None)
-    if video is None:
-        msg = f"{path} has no column 'video'; its columns are {listed(columns)}. Name the videos in one."
-        raise FormatError(msg)
-    event = next((name for name in columns if name.casefold() in _EVENT_NAMES), None)
-    others = [name for name in columns if name != video]
+    video = _video_column(columns, path)
+    event = next((name for name in columns if name.casefold() in _EVENT_NAMES and name != group), None)
+    others = [name for name in columns if name not in (video, group)]
     labels = EventLabels(sorted(others) if event is None else [])
     for number, row in enumerate(rows, start=2):
         name = row[video].strip()
@@ -77,7 +83,45 @@ def read_event_labels(path: str | os.PathLike[str]) -> EventLabels:
     if event is not None:
         labels.events.extend(sorted(set().union(*labels.of_video.values())))
     expect(labels.events, f"{path} names no event. At least one video needs one.")
+    if group is not None:
+        labels.groups.update(_groups(rows, video, str(group), path) if group in columns else _read_groups(group, path))
     return labels
+
+
+def _video_column(columns: Sequence[str], path: str | os.PathLike[str]) -> str:
+    video = next((name for name in columns if name.casefold() in _VIDEO_NAMES), None)
+    if video is None:
+        msg = f"{path} has no column 'video'; its columns are {listed(columns)}. Name the videos in one."
+        raise FormatError(msg)
+    return video
+
+
+def _read_groups(group: str | os.PathLike[str], labels: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the groups of another file than that of the labels."""
+    if not Path(group).exists():
+        msg = f"must be a column of {labels}, or a CSV file with the columns video and group, got {str(group)!r}."
+        raise VideoError(msg, parameter="group")
+    rows = _rows(Path(group))
+    columns = list(rows[0])
+    video = _video_column(columns, group)
+    others = [name for name in columns if name != video]
+    name = next((name for name in others if name.casefold() == _GROUP_NAME), others[0] if len(others) == 1 else None)
+    if name is None:
+        msg = f"{group} has no column 'group'; its columns are {listed(columns)}. Name the groups in one."
+        raise FormatError(msg)
+    return _groups(rows, video, name, group)
+
+
+def _groups(rows: list[dict[str, str]], video: str, group: str, path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the group of every video, which is one in all of its rows."""
+    found: dict[str, str] = {}
+    for number, row in enumerate(rows, start=2):
+        name, own = row[video].strip(), row[group].strip()
+        expect(own, f"Line {number} of {path} has no group for {name}. Fill it in.")
+        if found.setdefault(name, own) != own:
+            msg = f"Line {number} of {path} has {name} in group {own}, a line before in {found[name]}. Correct one."
+            raise FormatError(msg)
+    return found
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -124,6 +168,8 @@ class LabelledVideos:
         When events happen, for every bag.
     notes : list of str
         What a person should know about videos that were left out.
+    groups : array of shape (n_bags,) or None
+        What every video belongs to, where the labels tell it.
     """
 
     bags: Bags
@@ -131,6 +177,7 @@ class LabelledVideos:
     events: list[str]
     spans: list[dict[str, list[tuple[float, float]]]]
     notes: list[str]
+    groups: NDArray[np.str_] | None = None
 
 
 def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
@@ -146,7 +193,7 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     labels : EventLabels
     """
     names = [str(name) for name in bags.bag_ids] if bags.bag_ids is not None else []
-    found = _labels_of(names, labels)
+    found = _matched(names, labels.of_video)
     keep = [i for i, name in enumerate(names) if name in found]
     if not keep:
         msg = (
@@ -166,16 +213,27 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     happens = [labels.of_video[name] for name in labelled]
     y = np.array([[event in events for event in labels.events] for events in happens], dtype=np.int64)
     _refuse_one_sided(y, labels.events)
-    return LabelledVideos(bags[np.array(keep)], y, labels.events, spans, notes)
+    groups = _groups_of([names[i] for i in keep], labels.groups) if labels.groups else None
+    return LabelledVideos(bags[np.array(keep)], y, labels.events, spans, notes, groups)
 
 
-def _labels_of(names: Sequence[str], labels: EventLabels) -> dict[str, str]:
-    """Return the name that the labels have for every video that they know; a name stands for one video only."""
-    found = {name: name for name in names if name in labels.of_video}
+def _groups_of(names: Sequence[str], groups: Mapping[str, str]) -> NDArray[np.str_]:
+    """Return the group of every video; each needs one."""
+    found = _matched(names, groups)
+    lost = [name for name in names if name not in found]
+    if lost:
+        msg = f"names no group for {len(lost)} of {len(names)} videos: {listed(lost, most=3)}. Add them."
+        raise VideoError(msg, parameter="group")
+    return np.array([groups[found[name]] for name in names])
+
+
+def _matched(names: Sequence[str], known: Collection[str]) -> dict[str, str]:
+    """Return the known name of every video that has one; a name stands for one video only."""
+    found = {name: name for name in names if name in known}
     for part in ("name", "stem"):
         videos = _by_part(part, set(names) - set(found))
-        known = _by_part(part, set(labels.of_video) - set(found.values()))
-        found |= {same[0]: known[key][0] for key, same in videos.items() if len(same) == 1 == len(known.get(key, ()))}
+        others = _by_part(part, set(known) - set(found.values()))
+        found |= {same[0]: others[key][0] for key, same in videos.items() if len(same) == 1 == len(others.get(key, ()))}
     return found
 
 

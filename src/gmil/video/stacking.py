@@ -11,6 +11,7 @@ from sklearn.utils import compute_sample_weight
 
 from gmil.errors import VideoError
 from gmil.io.model_files.schema import Array, Fitted, Items, OrNone, Record
+from gmil.model_selection.folds import fit_with_groups
 from gmil.stacking import logistic_weights
 from gmil.video.topics import SAVED_TOPICS, TOPICS, Topics, learn_topics
 from gmil.weighted import WeightedGMIL
@@ -85,7 +86,9 @@ def count_topics(asked: int | Sequence[int] | None, estimator: BaseEstimator, *,
     return counts
 
 
-def fit_views(estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequence[int]) -> list[View]:
+def fit_views(
+    estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequence[int], groups: Any = None
+) -> list[View]:
     """Fit the view of features as they are, and one of so many topics for each number.
 
     Parameters
@@ -95,21 +98,23 @@ def fit_views(estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequenc
     y : array of shape (n_bags, n_events)
     topics : sequence of int
         No number above that of the videos is used.
+    groups : array of shape (n_bags,), optional
+        What is left out together.
     """
     if topics and estimator.get_params()["random_state"] is None:
         # One seed for all: they leave out the same videos.
         estimator = clone(estimator).set_params(random_state=int(np.random.default_rng().integers(2**31)))
-    views = [View(None, _fit(estimator, bags, y))]
+    views = [View(None, _fit(estimator, bags, y, groups))]
     for count in sorted({min(count, len(bags)) for count in topics}):
         found = learn_topics(bags, count)
-        views.append(View(found, _fit(estimator, found.of(bags), y)))
+        views.append(View(found, _fit(estimator, found.of(bags), y, groups)))
     return views
 
 
-def _fit(estimator: BaseEstimator, bags: Bags, y: Integers) -> list[Any]:
+def _fit(estimator: BaseEstimator, bags: Bags, y: Integers, groups: Any) -> list[Any]:
     if isinstance(estimator, WeightedGMIL) and estimator.class_weight is None and np.shape(y)[1] > 1:
-        return [clone(estimator).fit(bags, y)]
-    return [clone(estimator).fit(bags, column) for column in np.asarray(y).T]
+        return [fit_with_groups(clone(estimator), bags, y, groups)]
+    return [fit_with_groups(clone(estimator), bags, column, groups) for column in np.asarray(y).T]
 
 
 class StackWeights(NamedTuple):
