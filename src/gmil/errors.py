@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _IN_PYTHON = {
     "decimal": "decimal=','.",
@@ -146,7 +146,7 @@ class BackendUnavailableError(GmilError, RuntimeError):
     """A backend was asked for by name and cannot run here."""
 
 
-def listed(items: list[str], most: int = 5) -> str:
+def listed(items: Sequence[str], most: int = 5) -> str:
     """Join at most ``most`` items and count the rest.
 
     >>> listed(["3", "7", "9"], most=2)
