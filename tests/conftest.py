@@ -10,11 +10,32 @@ from click.testing import CliRunner
 from hypothesis import settings
 from tests.browser import chromium, visit  # noqa: F401  fixtures
 
+import gmil
 from gmil import Bags
+from gmil.engine import why_not
 from gmil.target_checks import outcomes_of
 
 settings.register_profile("gmil", deadline=None)  # a busy machine is no failure
 settings.load_profile("gmil")
+
+
+def pytest_collection_modifyitems(items):
+    """Skip what fits a network where PyTorch is not installed."""
+    if why_not("torch") is None:
+        return
+    networks = {name for name, cls in gmil.all_estimators() if "epochs" in cls().get_params()}
+    for item in items:
+        given = getattr(item, "callspec", None)
+        names = {word for value in given.params.values() for word in _names_in(value)} if given else set()
+        if names & networks:
+            item.add_marker(pytest.mark.skip(reason="PyTorch is not installed: pip install 'gmil[torch]'"))
+
+
+def _names_in(value):
+    """Return what a parameter of a test may be called: the class of a model, a class, or the start of a text."""
+    if isinstance(value, str):
+        return {value, value.partition("-")[0]}
+    return {getattr(value, "__name__", ""), type(value).__name__}
 
 
 def make_gaussian_bags(n_bags=24, n_classes=2, n_features=3, sizes=(2, 6), seed=0, all_witnesses=False):

@@ -26,7 +26,9 @@ import gmil
 from gmil import Bags
 from gmil.target_checks import outcomes_of
 
-ESTIMATORS = [cls() for _, cls in gmil.all_estimators()]
+# Networks are small and learn fast here: a check fits a hundred times. Their defaults are fitted in other modules.
+SMALL = {"hidden": (16,), "epochs": 12, "batch_size": 12, "learning_rate": 0.02, "dropout": 0.1}
+ESTIMATORS = [cls().set_params(**(SMALL if "epochs" in cls().get_params() else {})) for _, cls in gmil.all_estimators()]
 CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
 NEAR_A_TIE = 1e-4
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 ESTIMATORS = {
     "gmil.greedy": ("GMIL", "GMILCV", "DensityRatio"),
     "gmil.methods": (
+        "ABMIL",
         "APR",
+        "CLAM",
+        "DSMIL",
         "EMDD",
         "GPMIL",
         "MICA",
@@ -21,8 +24,11 @@ ESTIMATORS = {
         "GraphKernelSVM",
         "InstanceSVM",
         "MILEnsemble",
+        "MINet",
+        "MeanMLP",
         "SetKernelSVM",
         "SingleInstance",
+        "TransMIL",
         "VLADClassifier",
         "WitnessSVM",
     ),

@@ -6,6 +6,12 @@ from gmil.methods.baselines.single_instance import SingleInstance as SingleInsta
 from gmil.methods.baselines.statistics import BagStatistics as BagStatistics
 from gmil.methods.conformal.estimator import ConformalClassifier as ConformalClassifier
 from gmil.methods.crf.estimator import MICRF as MICRF
+from gmil.methods.deep.attention import ABMIL as ABMIL
+from gmil.methods.deep.attention import CLAM as CLAM
+from gmil.methods.deep.attention import DSMIL as DSMIL
+from gmil.methods.deep.pooled import MeanMLP as MeanMLP
+from gmil.methods.deep.pooled import MINet as MINet
+from gmil.methods.deep.trans_mil import TransMIL as TransMIL
 from gmil.methods.density.apr import APR as APR
 from gmil.methods.density.diverse_density import DiverseDensity as DiverseDensity
 from gmil.methods.density.emdd import EMDD as EMDD
