@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -88,18 +89,27 @@ def affinities() -> None:
     table("R2, affinities", rows, list(sets))
 
 
-def max_bags(seed: int) -> tuple[Any, Any]:
-    """Return bags whose value is the largest of a linear function of their instances."""
+def max_bags(seed: int) -> tuple[Any, Any, Any]:
+    """Return bags whose value is the largest of a linear function of their instances, values, and who has it."""
     rng = np.random.default_rng(seed)
     instances, direction = rng.normal(size=(500 * 15, 20)), rng.normal(size=20) / np.sqrt(20)
-    values = (instances @ direction).reshape(500, 15).max(axis=1)
-    return gmil.Bags(instances, np.arange(501) * 15), values + 0.1 * rng.normal(size=500)
+    values = (instances @ direction).reshape(500, 15)
+    largest = (values == values.max(axis=1, keepdims=True)).ravel()
+    return gmil.Bags(instances, np.arange(501) * 15), values.max(axis=1) + 0.1 * rng.normal(size=500), largest
 
 
-def witness_bags(seed: int, n_features: int) -> tuple[Any, Any]:
-    """Return bags in which a tenth of the instances carries the value."""
+def witness_bags(seed: int, n_features: int) -> tuple[Any, Any, Any]:
+    """Return bags in which a tenth of the instances carries the value, values, and which instances these are."""
     options = {"witness_rate": 0.1, "bag_size": (10, 20), "n_features": n_features}
-    return gmil.make_bags(500, target="regression", random_state=seed, return_X_y=True, **options)
+    made = gmil.make_bags(500, target="regression", random_state=seed, **options)
+    return made.bags, made.y, made.instance_y > 0
+
+
+def by_true_witnesses(bags: Any, y: Any, marks: Any) -> float:
+    """Return the R2 of ridge regression on the mean of the true witnesses: what no method can know."""
+    sums = np.add.reduceat(bags.instances * marks[:, None], bags.offsets[:-1])
+    means = sums / np.add.reduceat(marks.astype(float), bags.offsets[:-1])[:, None]
+    return r2(y[300:], RidgeCV(np.logspace(-2, 3, 11)).fit(means[:300], y[:300]).predict(means[300:]))
 
 
 def witnesses() -> None:
@@ -111,9 +121,10 @@ def witnesses() -> None:
         "maximum": max_bags,
     }
     for kind, make in kinds.items():
-        rows: dict[str, list[float]] = {name: [] for name in models}
+        rows: dict[str, list[float]] = {name: [] for name in ["ridge on true witnesses", *models]}
         for seed in SEEDS:
-            bags, y = make(seed)
+            bags, y, marks = make(seed)
+            rows["ridge on true witnesses"].append(by_true_witnesses(bags, y, marks))
             for name, model in models.items():
                 rows[name].append(r2(y[300:], clone(model).fit(bags[:300], y[:300]).predict(bags[300:])))
         table(f"R2, a tenth are witnesses: {kind}", rows, [f"seed {seed}" for seed in SEEDS])
@@ -186,7 +197,7 @@ def coverage() -> None:
     """How often intervals hold the value of a test bag."""
     rows: dict[str, list[float]] = {}
     sets = {f"seed {seed}": witness_bags(seed, 10) for seed in SEEDS}
-    splits = {name: (bags[:300], y[:300], bags[300:], y[300:]) for name, (bags, y) in sets.items()}
+    splits = {name: (bags[:300], y[:300], bags[300:], y[300:]) for name, (bags, y, _) in sets.items()}
     splits |= affinity_sets()
     for bags, y, new, new_y in splits.values():
         model = gmil.WeightedGMILRegressor(random_state=0).fit(bags, y)

@@ -77,7 +77,7 @@ def test_grades_are_asked_for(run, files):
     found = run("cv", files / "grades.csv", "--target", "ordinal", *QUICK)
     assert "quadratic kappa" in found.stdout
     (row,) = json.loads(run("cv", files / "grades.csv", "--target", "ordinal", *QUICK, "--json").stdout)
-    assert -1 <= row["quadratic_kappa"] <= 1
+    assert -1 <= row["quadratic_kappa_interval"][0] <= row["quadratic_kappa"] <= row["quadratic_kappa_interval"][1] <= 1
     wrong = run("cv", files / "grades.csv", "--target", "regression", "--method", "weighted-gmil-ordinal")
     assert "--target regression is not what weighted-gmil-ordinal predicts: ordinal" in wrong.stderr
     mixed = run("cv", files / "grades.csv", files / "values.csv", *QUICK)

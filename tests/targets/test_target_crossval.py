@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -79,7 +81,10 @@ def test_times_are_measured_within_folds(times):
     assert low < result.concordance() < high
     assert result.curves.shape == (1, 1, 80, 50)
     assert 0 < result.brier() < 0.25
-    assert result.figures()["brier_interval"] is None
+    low, high = result.intervals()["brier"]
+    assert low < result.brier() < high
+    assert result.figures()["brier_interval"] == [low, high]
+    assert "brier" not in replace(result, curves=None, times=None).intervals()
 
 
 def test_grades_have_a_kappa():
@@ -90,6 +95,9 @@ def test_grades_have_a_kappa():
     rank = {name: i for i, name in enumerate(names)}
     predicted = np.array([rank[name] for name in result.predictions[0, 0]])
     assert result.kappa() == pytest.approx(target_metrics.quadratic_kappa(made.y, predicted))
+    expected = target_metrics.resampled_interval(target_metrics.quadratic_kappa, made.y, predicted)
+    assert result.kappa_interval() == pytest.approx(expected)
+    assert expected[0] < result.kappa() < expected[1]
 
 
 def test_what_an_estimator_predicts_and_what_a_column_is():

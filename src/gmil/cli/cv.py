@@ -179,7 +179,9 @@ def _further_figures(result: Any, target: str | None) -> dict[str, Any]:
     if is_of_values(target):
         return {}
     found = {"instances": None if result.instances is None else result.instances.figures()}
-    return {**found, "quadratic_kappa": result.kappa()} if target == "ordinal" else found
+    if target != "ordinal":
+        return found
+    return {**found, "quadratic_kappa": result.kappa(), "quadratic_kappa_interval": list(result.kappa_interval())}
 
 
 def _as_json(value: Any) -> Any:
@@ -208,9 +210,10 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     whole = "" if first["groups"] is None else " of whole groups"
     title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
     if "quadratic_kappa" in first:
-        columns.insert(2, "quadratic kappa")
+        columns[2:2] = ["quadratic kappa", "its 95 % interval"]
         for row, line in zip(rows, cells, strict=True):
-            line.insert(2, f"{row['quadratic_kappa']:.3f}")
+            low, high = row["quadratic_kappa_interval"]
+            line[2:2] = [f"{row['quadratic_kappa']:.3f}", f"{low:.3f} - {high:.3f}"]
     if first["missing"] != "error":
         title += f"; missing values: {first['missing']}"
     print_table(columns, cells, title=title)

@@ -44,7 +44,9 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     scores = score_model(estimator, found.bags, found.y, found.groups)
     kappa = quadratic_kappa_of(estimator, found) if target_of(estimator) == "ordinal" else None
     if as_json:
-        grades = {} if kappa is None else {"quadratic_kappa": kappa}
+        grades = {}
+        if kappa is not None:
+            grades = {"quadratic_kappa": kappa.value, "quadratic_kappa_interval": [kappa.low, kappa.high]}
         click.echo(json.dumps({**about, **_plain(scores), **grades}, indent=2))
         return
     _print(scores, title, kappa)
@@ -68,19 +70,21 @@ def _plain(scores: Scores) -> dict[str, Any]:
     return {**measures, "majority_accuracy": scores.majority, "positive": scores.positive, **confusion}
 
 
-def quadratic_kappa_of(estimator: Any, found: LabelledBags) -> float:
-    """Return the quadratic kappa of the grades that a model predicts."""
+def quadratic_kappa_of(estimator: Any, found: LabelledBags) -> Measured:
+    """Return the quadratic kappa of the grades that a model predicts, with its interval over bags or groups."""
     import numpy as np
 
     from gmil.model_selection.folds import last_step
-    from gmil.model_selection.target_metrics import quadratic_kappa
+    from gmil.model_selection.scoring import Measured
+    from gmil.model_selection.target_metrics import quadratic_kappa, resampled_interval
 
     rank, classes = last_step(estimator)[1].order_, estimator.classes_
     true, predicted = (rank[np.searchsorted(classes, labels)] for labels in (found.y, estimator.predict(found.bags)))
-    return quadratic_kappa(true, predicted)
+    limits = resampled_interval(quadratic_kappa, true, predicted, found.groups)
+    return Measured(quadratic_kappa(true, predicted), *limits)
 
 
-def _print(scores: Scores, title: str, kappa: float | None = None) -> None:
+def _print(scores: Scores, title: str, kappa: Measured | None = None) -> None:
     about = "" if scores.positive is None else f" ({scores.positive!r} against the other class)"
     rows = [
         ["accuracy, per cent", *_cells(scores.accuracy, percent)],
@@ -90,7 +94,7 @@ def _print(scores: Scores, title: str, kappa: float | None = None) -> None:
         ["accuracy of the majority class", percent(scores.majority), ""],
     ]
     if kappa is not None:
-        rows.insert(0, ["quadratic kappa", number(kappa, ".3f"), ""])
+        rows.insert(0, ["quadratic kappa", *_cells(kappa, lambda value: number(value, ".3f"))])
     print_table(["measure", "value", "95 % interval"], rows, title=title)
     click.echo()
     names = [repr(label) for label in scores.classes]

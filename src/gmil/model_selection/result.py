@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.model_selection import metrics
+from gmil.model_selection.target_metrics import resampled_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -245,6 +246,23 @@ class CVResult:
         true, predicted = self.ranks()
         found = [[metrics.quadratic_kappa(true, one) for one in setting] for setting in predicted]
         return _plain(np.mean(found, axis=1))
+
+    def kappa_interval(self, level: float = 0.95, random_state: int = 0) -> tuple[float, float]:
+        """Return the interval of the kappa of the first setting, by bootstrap over bags or groups.
+
+        Parameters
+        ----------
+        level : float
+        random_state : int
+            The seed of the draws.
+        """
+        true, predicted = (part.astype(np.float64) for part in self.ranks())
+
+        def mean_kappa(grades: Any, repeats: Any) -> float:
+            return float(np.mean([metrics.quadratic_kappa(grades, one) for one in repeats.T]))
+
+        own: dict[str, Any] = {"level": level, "random_state": random_state}
+        return resampled_interval(mean_kappa, true, predicted[0].T, self.groups, **own)
 
     def ranks(self) -> tuple[Integers, Integers]:
         """Return the ranks of the classes of all bags, and those of the predictions, from 0 for the lowest grade."""

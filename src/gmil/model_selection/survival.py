@@ -158,6 +158,11 @@ def brier_scores(training: Any, y: Any, survival: Any, times: Any) -> Floats:
     times : array of shape (n_times,)
         Within the follow-up of the bags that are measured.
     """
+    return np.asarray(brier_errors(training, y, survival, times).mean(axis=0))
+
+
+def brier_errors(training: Any, y: Any, survival: Any, times: Any) -> Floats:
+    """Return what every bag adds to `brier_scores` at every time, (n_bags, n_times); the parameters are the same."""
     event, time = check_outcomes(y)
     survival, times = np.asarray(survival, dtype=np.float64), np.asarray(times, dtype=np.float64)
     if survival.shape != (len(time), len(times)):
@@ -171,7 +176,7 @@ def brier_scores(training: Any, y: Any, survival: Any, times: Any) -> Floats:
     happened = (time[:, None] <= times) & event[:, None]
     errors = np.where(happened, survival**2 * of_events[:, None], 0.0)
     errors += np.where(time[:, None] > times, (1 - survival) ** 2 * of_times, 0.0)
-    return np.asarray(errors.mean(axis=0))
+    return np.asarray(errors)
 
 
 def integrated_brier_score(training: Any, y: Any, survival: Any, times: Any) -> float:

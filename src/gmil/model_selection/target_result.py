@@ -140,7 +140,7 @@ class TargetResult:
         """
         own: dict[str, Any] = {"level": level, "random_state": random_state}
         if self.target == "survival":
-            return {"concordance": self._concordance_interval(own)}
+            return {"concordance": self._concordance_interval(own), **self._brier_interval(own)}
         values, predictions = self.y.reshape(len(self.y), -1), self.predictions[0].mean(axis=0)
         predictions = predictions.reshape(values.shape)
         return {
@@ -161,6 +161,15 @@ class TargetResult:
             some = np.random.default_rng(0).choice(len(right), _MOST_PAIRED, replace=False)  # type: ignore[assignment]
         groups = None if self.groups is None else self.groups[some]
         return target_metrics.concordance_interval(right[some][:, some], total[some][:, some], groups, **own)
+
+    def _brier_interval(self, own: dict[str, Any]) -> dict[str, tuple[float, float]]:
+        """Return the interval of the integrated Brier score, to which every bag adds its mean error over time."""
+        if self.curves is None or self.times is None or len(self.times) < 2:
+            return {}
+        by_repeat = [survival.brier_errors(self.y, self.y, repeat, self.times) for repeat in self.curves[0]]
+        errors = np.trapezoid(np.mean(by_repeat, axis=0), self.times) / (self.times[-1] - self.times[0])
+        limits = target_metrics.resampled_interval(lambda one, _: float(one.mean()), errors, errors, self.groups, **own)
+        return {"brier": limits}
 
     def figures(self) -> dict[str, Any]:
         """Return the measures that ``gmil cv --json`` reports and pages show, of one setting."""

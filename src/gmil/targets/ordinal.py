@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.scale import LazyBags
     from gmil.weighted.fitting import Learning
+    from gmil.weighted.weighing import LeftOut
 
 
 @register(method="weighted-gmil-ordinal")
@@ -135,7 +136,7 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
         present = [label for label in given if label in classes]
         return np.array([present.index(label) for label in classes])
 
-    def _finish(self, learning: Learning) -> None:
+    def _finish(self, learning: Learning, left_out: LeftOut) -> None:  # noqa: ARG002
         known = np.isfinite(self.left_out_scores_[:, 0])
         scores = self.left_out_scores_[known, 0]
         ranks = np.unique(learning.goals[:, 0], return_inverse=True)[1][known]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.scale import LazyBags
     from gmil.weighted.fitting import Learning
+    from gmil.weighted.weighing import LeftOut
 
 
 @register(method="weighted-gmil-regressor")
@@ -64,7 +65,8 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
     ----------
     left_out_predictions_ : array of the shape of y
         Predictions of the training bags, each (or its group) left out by every view, and in a third of the bags by the
-        models of instances. NaN for bags outside the sample where ``max_bags`` is exceeded.
+        models of instances, with weights that were found on other bags. NaN for bags outside the sample where
+        ``max_bags`` is exceeded.
     left_out_errors_ : array of the shape of y
         Values of the training bags less these predictions.
     view_weights_ : list of dict
@@ -76,7 +78,7 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
     instance_models_ : dict or None
         The models of single instances.
     left_out_scores_ : array of shape (n_bags, n_targets)
-        The predictions of bags that were left out, standardised.
+        The predictions of bags that were left out, standardised, with the weights of all bags.
     target_means_, target_scales_ : arrays of shape (n_targets,)
         Mean and deviation of the values, by which they are standardised.
     familiar_distance_ : float
@@ -123,8 +125,8 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
         self.target_means_, self.target_scales_ = table.mean(axis=0), table.std(axis=0)
         return table > np.median(table, axis=0), (table - self.target_means_) / self.target_scales_, None
 
-    def _finish(self, learning: Learning) -> None:
-        self.left_out_predictions_ = self._in_units(self.left_out_scores_)
+    def _finish(self, learning: Learning, left_out: LeftOut) -> None:
+        self.left_out_predictions_ = self._in_units(left_out.cross_fitted)
         self.left_out_errors_ = self._in_units(learning.goals) - self.left_out_predictions_
 
     def _in_units(self, scores: Floats) -> Floats:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.scale import LazyBags
     from gmil.weighted.fitting import Fitting
+    from gmil.weighted.weighing import LeftOut
     from gmil.weighted.witness_fitting import InstanceModels
 
 _KINDS = ("effect", "alone")
@@ -59,13 +60,13 @@ class TargetViews(StackedViews):
         self.view_weights_, self.intercepts_ = found.summary, found.intercepts
         self.spaces_, self.views_ = found.as_plain()
         self.instance_models_ = None if found.witnesses is None else found.witnesses.as_plain()
-        self.left_out_scores_ = found.left_out.cross_fitted
+        self.left_out_scores_ = found.left_out.weighed
         self.familiar_distance_ = float(np.quantile(found.familiar_distances, 0.99))
         self.sparse_ = sparse
-        self._finish(learning)
+        self._finish(learning, found.left_out)
         return self
 
-    def _finish(self, learning: Learning) -> None:
+    def _finish(self, learning: Learning, left_out: LeftOut) -> None:
         """Learn what the sum of the views means, from its values for bags that were left out."""
 
     def _fitted(self) -> FittedViews:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.scale import LazyBags
     from gmil.weighted.fitting import Learning
+    from gmil.weighted.weighing import LeftOut
 
 
 class HazardMixin(ABC):
@@ -177,7 +178,7 @@ class WeightedGMILSurvival(HazardMixin, TargetViews):
         scaled = (residuals - residuals.mean()) / (residuals.std() or 1.0)
         return outcomes.event[:, None], scaled[:, None], outcomes.table
 
-    def _finish(self, learning: Learning) -> None:
+    def _finish(self, learning: Learning, left_out: LeftOut) -> None:  # noqa: ARG002
         known = np.isfinite(self.left_out_scores_[:, 0])
         table: Any = learning.outcomes
         outcomes = Outcomes(table[known, 0] > 0, table[known, 1])
