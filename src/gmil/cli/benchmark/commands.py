@@ -122,7 +122,7 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     from gmil.benchmark.overview import overview
 
     for setting in found["statistics"]:
-        for view in overview(found, setting):
+        for view in [view for view in overview(found, setting) if view["rows"]]:
             title = f"{found['title']}; {setting} setting, {view['title']}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
