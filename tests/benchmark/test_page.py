@@ -60,6 +60,7 @@ def test_the_page_can_be_searched_and_sorted(found, tmp_path, visit, theme):
         shown.fill("#search", "")
         shown.check("#unseen")
         assert "easy *" not in shown.locator("[data-test=cells] thead").inner_text()
+        assert "more bags than features" in shown.locator("[data-test=decisions]").inner_text()
         shown.select_option("#measure", "brier")
         assert "Brier" in shown.locator("[data-test=overview] thead").inner_text()
 

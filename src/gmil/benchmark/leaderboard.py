@@ -115,17 +115,21 @@ def _set(benchmark: Benchmark, name: str, shared: dict[str, Any]) -> dict[str, A
     return about | {"traits": traits_of(shared[name]) if name in shared else None}
 
 
-def _not_measured(benchmark: Benchmark, cells: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the cells of the specification that nobody has measured yet."""
+def _not_measured(benchmark: Benchmark, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return on how many sets of the specification a method in a setting was not tried yet, where there are such."""
     there = {(cell["method"], cell["set"], cell["setting"]) for cell in cells}
-    wanted = [
-        (entry.name, name, SETTINGS[column])
-        for entry in benchmark.spec.methods
-        for column in entry.columns
-        if column != "tuned" or has_grid(entry.name)
-        for name in benchmark.spec.datasets
-    ]
-    return [dict(zip(("method", "set", "setting"), one, strict=True)) for one in wanted if one not in there]
+    found = []
+    for entry in benchmark.spec.methods:
+        for column in entry.columns:
+            missing = [s for s in benchmark.spec.datasets if (entry.name, s, SETTINGS[column]) not in there]
+            if missing and (column != "tuned" or has_grid(entry.name)):
+                found.append({"method": entry.name, "setting": SETTINGS[column], "n_sets": len(missing)})
+    return found
+
+
+def n_not_measured(found: dict[str, Any]) -> int:
+    """Return how many cells of a leaderboard nobody has tried yet."""
+    return sum(row["n_sets"] for row in found["not_measured"])
 
 
 def _not_repeated(benchmark: Benchmark, cells: list[dict[str, Any]]) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gmil.benchmark.decisions import decision_table
 from gmil.benchmark.figures import SMALLER_IS_BETTER
-from gmil.benchmark.leaderboard import RANKED
+from gmil.benchmark.leaderboard import RANKED, n_not_measured
 from gmil.benchmark.overview import overview
 from gmil.safety.atomic import replacing
 from gmil.templating import render
@@ -46,7 +47,7 @@ def write_page(found: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 def told(found: dict[str, Any]) -> list[str]:
     """Return what a reader must know first: who leads, what was measured, and what was not yet."""
-    cells, n_open = found["cells"], len(found["not_measured"])
+    cells, n_open = found["cells"], n_not_measured(found)
     empty = [cell for cell in cells if cell["reason"] is not None]
     measured = f"{len(cells) - len(empty)} cells are measured, {len(empty)} are empty with their reason"
     if found["not_repeated"]:
@@ -100,7 +101,15 @@ def _data(found: dict[str, Any]) -> dict[str, Any]:
         "smaller": list(SMALLER_IS_BETTER),
         "views": views,
         "cells": cells,
+        "verdicts": {setting: _verdicts(found, setting) for setting in found["statistics"]},
+        "decisions": decision_table(found),
     }
+
+
+def _verdicts(found: dict[str, Any], setting: str) -> dict[str, str]:
+    """Return the verdict on every method and set against the reference, where there is one."""
+    by_set = found["statistics"][setting]["by_set"]
+    return {f"{method}|{name}": one["verdict"] for name, of in by_set.items() for method, one in of.items()}
 
 
 def _views(found: dict[str, Any], setting: str, measure: str) -> dict[str, Any]:

@@ -118,11 +118,16 @@ class Shelf:
         for method, rows in new.items():
             path = self.path(method)
             old = {row["identity"]: row for row in read_records(path).rows} if path.exists() else {}
-            if any(old.get(key, {}).get("job") != row["job"] for key, row in rows.items()):
+            if any(_version(old.get(key, {})) != _version(row) for key, row in rows.items()):
                 write_records(path, MethodRecords(method, benchmark.labels[method], [*(old | rows).values()]))
         shared = self.sets() | {name: set_row(data) for name, data in sets.items()}
         used = {row["dataset"] for records in self.methods() for row in records.rows}
         _write(self.folder / SETS_FILE, {"kind": "sets"}, [shared[name] for name in sorted(used)], _sets_schema())
+
+
+def _version(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what differs where a k-fold was measured again: its code, its outcome or its time."""
+    return tuple(row.get(name) for name in ("job", "status", "finished_at"))
 
 
 def set_row(data: Dataset) -> dict[str, Any]:

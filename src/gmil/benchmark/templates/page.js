@@ -17,7 +17,7 @@
   const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
   const seconds = (value) => (value === null || value === undefined ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
   const ranked = (measure) => (measure in Object.values(data.views)[0] ? measure : 'auc');
-  const sorting = { overview: null, cells: null, traits: null };  // [column, ascending]
+  const sorting = { overview: null, cells: null, decisions: null, traits: null };  // [column, ascending]
 
   // columns: [title, value to sort by, text, class]; a value that is missing comes last, whichever way
   const fill = (id, columns, rows, mark) => {
@@ -91,6 +91,8 @@
     const cell = (row, set) => data.cells[`${row.method}|${set.name}|${setting}`];
     const value = (row, set) => (cell(row, set) || {})[measure];
     const rows = data.views[setting][ranked(measure)][view].rows;
+    const signs = { better: ' +', worse: ' -', equivalent: ' =' };
+    const sign = (row, set) => (measure === 'accuracy' && signs[data.verdicts[setting][`${row.method}|${set.name}`]]) || '';
     const best = new Map(sets.map((set) => {
       const values = rows.filter((row) => !row.control).map((row) => value(row, set)).filter((v) => typeof v === 'number');
       return [set.name, data.smaller.includes(measure) ? Math.min(...values) : Math.max(...values)];
@@ -100,7 +102,7 @@
       ...sets.filter((set) => rows.some((row) => cell(row, set))).map((set) => [
         set.name + (set.chose_default ? ' *' : ''),
         (row) => value(row, set),
-        (row) => (cell(row, set) ? percent(value(row, set)) : '·'),
+        (row) => (cell(row, set) ? percent(value(row, set)) + sign(row, set) : '·'),
         (row) => (!cell(row, set) ? 'open' : value(row, set) === best.get(set.name) ? 'best' : ''),
       ]),
     ], rows.filter(found(words)), mark);
@@ -112,6 +114,17 @@
       const one = data.cells[`${row.method}|${name}|${setting}`];
       td.title = (one && one.reason) || 'the method has no such figure';
     });
+  };
+
+  const drawDecisions = () => {
+    const place = (i) => (row) => (row.methods[i] ? `${row.methods[i].label} ${percent(row.methods[i].mean)}` : '–');
+    fill('decisions', [
+      ['bags', (row) => row.about, (row) => row.about],
+      ['sets', (row) => row.sets.length, (row) => String(row.sets.length)],
+      ['methods', (row) => row.methods.length, (row) => String(row.methods.length)],
+      ...[0, 1, 2].map((i) => [['best', 'second', 'third'][i], place(i), place(i)]),
+      ['which sets', (row) => row.sets[0], (row) => row.sets.join(', '), () => 'words'],
+    ], data.decisions);
   };
 
   const drawTraits = () => {
@@ -170,6 +183,7 @@
     const wanted = asked();
     drawOverview(wanted);
     drawCells(wanted);
+    drawDecisions();
     drawTraits();
     drawPlot(wanted);
   };

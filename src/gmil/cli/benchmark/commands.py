@@ -119,14 +119,15 @@ def write_pages(spec: str, output: str | None, file: str | None, decisions: str 
 
 
 def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
+    from gmil.benchmark.leaderboard import n_not_measured
     from gmil.benchmark.overview import overview
 
     for setting in found["statistics"]:
-        for view in overview(found, setting):
+        for view in [view for view in overview(found, setting) if view["rows"]]:
             title = f"{found['title']}; {setting} setting, {view['title']}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
-    n_open = len(found["not_measured"])
+    n_open = n_not_measured(found)
     click.echo(f"{len(found['cells'])} cells are measured or empty with a reason; {n_open} are not measured yet.")
     click.echo(f"Wins, ties and losses are those of {benchmark.labels[benchmark.reference]}, by AUC, zone of 1 point.")
 

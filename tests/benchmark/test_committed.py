@@ -1,0 +1,43 @@
+"""The leaderboard of the repository is what its records give, and so is everything that is made of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gmil.benchmark import load_benchmark, read_leaderboard, verify
+from gmil.benchmark.decisions import decision_table, packaged_table
+from gmil.benchmark.page import page
+from gmil.datasets import dataset_names
+
+ROOT = Path(__file__).parents[2]
+SPEC = ROOT / "benchmarks" / "leaderboard.toml"
+
+
+@pytest.fixture(scope="module")
+def benchmark_of_all():
+    if not SPEC.exists():
+        pytest.skip("benchmarks/ is in the repository only")
+    return load_benchmark(SPEC)
+
+
+def test_the_specification_asks_for_every_set_of_classes(benchmark_of_all):
+    spec = benchmark_of_all.spec
+    assert set(spec.datasets) - set(dataset_names()) == {"slides"}
+    assert len(spec.datasets) >= 31
+    assert spec.protocol.repeats == 5
+    assert spec.protocol.folds == 10
+
+
+def test_every_figure_is_recomputed(benchmark_of_all):
+    wrong, n_figures = verify(benchmark_of_all, SPEC.with_suffix(""))
+    assert wrong == []
+    assert n_figures > 100
+
+
+def test_page_and_decisions_are_those_of_the_leaderboard(benchmark_of_all):
+    found = read_leaderboard(SPEC.with_suffix(""))
+    assert (ROOT / "docs" / "_static" / "leaderboard.html").read_text(encoding="utf-8") == page(found)
+    assert packaged_table() == json.loads(json.dumps(decision_table(found)))
