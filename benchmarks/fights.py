@@ -39,7 +39,7 @@ def extract(clip: Path, target: Path) -> None:
     arrays = {kind: np.concatenate(parts) for kind, parts in rows.items() if parts}
     arrays |= {f"{kind}_frames": np.concatenate(parts) for kind, parts in frames.items() if parts}
     temporary = target.with_suffix(".part.npz")
-    np.savez_compressed(temporary, **arrays)
+    np.savez(temporary, **arrays)
     temporary.rename(target)
 
 
@@ -91,7 +91,7 @@ def run_seed(clips, videos, settings: IndexSettings, seed: int) -> dict:
             bags[~test],
             videos.y[~test],
             videos.events,
-            estimator=WeightedGMIL(random_state=fold),
+            estimator=WeightedGMIL(random_state=fold, witness_model=False),
             topics=0,
             groups=videos.groups[~test],
             blocks=vocabulary.blocks,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import threading
 import time
 
 import numpy as np
@@ -166,3 +168,47 @@ def test_an_address_that_nobody_serves_is_said_without_its_password(model):
     assert result.exit_code != 0
     assert "rtsp://127.0.0.1:9/x cannot be opened" in result.stderr
     assert "secret" not in result.stdout + result.stderr
+
+
+@pytest.fixture
+def camera(tmp_path):
+    """A server whose first viewer gets the beginning of a video and then nothing, the second one the whole."""
+    path = encode(tmp_path / "s.ts", blinking(100, seed=70), codec="mpeg2video")
+    data, viewers, over = path.read_bytes(), [], threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            viewers.append(1)
+            self.send_response(200)
+            self.send_header("Content-Type", "video/mp2t")
+            self.end_headers()
+            self.wfile.write(data if len(viewers) > 1 else data[: len(data) * 3 // 4])
+            self.wfile.flush()
+            if len(viewers) == 1:
+                over.wait(20)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/s.ts"
+    over.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_camera_that_stalls_is_opened_again(camera, monkeypatch):
+    monkeypatch.setattr(sources, "_LONGEST_PAUSE", 0.0)
+    statuses, frames, texts = [], 0, []
+    for item in Source(camera, 25.0, 320, patience=1.0, reconnects=1).frames():
+        if isinstance(item, Happening):
+            statuses.append(item.status)
+            texts.append(item.text)
+        else:
+            frames += 1
+        if statuses.count("connected") == 2 and frames > 100:
+            break
+    assert statuses[:3] == ["connected", "lost", "connected"]
+    assert "no frame for 1 s" in texts[1]
+    assert frames > 100

@@ -147,7 +147,7 @@ HELP = {
         "Score detectors frame by frame.",
         (
             "gmil video score detectors.gmil i3d --annotations test.txt",
-            "gmil video score detectors.gmil test.list --annotations test.txt --crops first --json",
+            "gmil video score model.gmil test.list --annotations test.txt --json",
         ),
     ),
     "gmil video train": Help(

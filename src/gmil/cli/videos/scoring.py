@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
 from gmil.cli.console import print_table
 from gmil.cli.options import json_option
@@ -30,6 +29,8 @@ def score(model: str, features: str, annotations: str, crops: str, snippet_frame
     AUC and average precision are over the frames of all videos, by class (its videos and all normal ones), and of
     anomalous videos alone. The score of a frame is the highest over the events of MODEL, smoothed as in time lines.
     """
+    import numpy as np
+
     from gmil.video import EventDetectors, read_features
     from gmil.video.snippets.annotations import read_annotations
     from gmil.video.snippets.scoring import score_frames
