@@ -59,6 +59,47 @@ def test_a_fast_video_is_brought_to_the_rate_and_a_near_one_keeps_its_own(clip):
     assert len(list(read_frames(clip("near.webm", rate=30), rate=25))) == 20
 
 
+@pytest.mark.parametrize("angle", [90, 180, -90])
+def test_a_video_that_lies_on_its_side_is_turned_up(tmp_path, angle):
+    av = pytest.importorskip("av")
+    pictures = moving_frames(6)
+    with av.open(str(tmp_path / "turned.mp4"), "w") as container:
+        stream = container.add_stream("libx264", rate=25)
+        stream.height, stream.width = pictures[0].shape
+        stream.pix_fmt, stream.options = "yuv420p", {"crf": "5"}
+        if not hasattr(stream, "set_display_rotation"):
+            pytest.skip("this PyAV cannot write how a video is to be turned")
+        stream.set_display_rotation(angle)
+        for gray in pictures:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(gray, format="gray").reformat(format="yuv420p")))
+        container.mux(stream.encode())
+    found = [frame.gray for frame in read_frames(tmp_path / "turned.mp4")]
+    expected = np.rot90(pictures[0], round(angle / 90))
+    assert found[0].shape == expected.shape
+    assert np.corrcoef(found[0].ravel(), expected.ravel())[0, 1] > 0.98
+
+
+def test_ten_bits_of_colour_are_read_as_eight(tmp_path):
+    av = pytest.importorskip("av")
+    pictures = moving_frames(6)
+    with av.open(str(tmp_path / "deep.mkv"), "w") as container:
+        stream = container.add_stream("ffv1", rate=25)
+        stream.height, stream.width = pictures[0].shape
+        stream.pix_fmt = "yuv420p10le"
+        for gray in pictures:
+            picture = av.VideoFrame.from_ndarray(gray, format="gray").reformat(format="yuv420p10le")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    found = [frame.gray for frame in read_frames(tmp_path / "deep.mkv")]
+    assert len(found) == 6
+    assert np.abs(found[0].astype(int) - pictures[0]).mean() < 3
+
+
+def test_a_video_of_one_frame_is_one_frame(tmp_path):
+    path = encode(tmp_path / "one.webm", moving_frames(1))
+    assert len(list(read_frames(path))) == 1
+
+
 # ------------------------------------------------------------------ bad files
 
 

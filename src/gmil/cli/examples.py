@@ -170,12 +170,23 @@ HELP = {
         "Turn videos into features, a row per frame.",
         ("gmil video index clips/*.mp4 -o frames.parquet", "gmil video index one.mp4 two.mp4 -o frames.parquet"),
     ),
+    "gmil video score": Help(
+        "Score detectors frame by frame.",
+        (
+            "gmil video score detectors.gmil i3d --annotations test.txt",
+            "gmil video score model.gmil test.list --annotations test.txt --json",
+        ),
+    ),
     "gmil video train": Help(
         "Train a detector for every event.",
         (
             "gmil video train frames.parquet --labels events.csv -o detectors.gmil",
             "gmil video train frames.parquet --labels e.csv -o d.gmil --balanced",
         ),
+    ),
+    "gmil video watch": Help(
+        "Print events of a camera as they happen.",
+        ("gmil video watch detectors.gmil rtsp://camera/stream", "gmil video watch detectors.gmil a.mp4 --realtime"),
     ),
 }
 

@@ -27,7 +27,7 @@ _PLACES = {
     "report": "gmil.cli.report:report",
     "score": "gmil.cli.score:score",
     "slides": "gmil.cli.slides:slides",
-    "video": "gmil.cli.video:video",
+    "video": "gmil.cli.videos.commands:video",
 }
 
 

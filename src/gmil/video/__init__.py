@@ -9,12 +9,17 @@ from gmil.video.crossval import EventCV, bags_for_folds, cross_validate_events, 
 from gmil.video.decoding import read_frames, video_info
 from gmil.video.detection import Detection, detect
 from gmil.video.events import EventDetectors, TimeLine
+from gmil.video.exports import write_events
 from gmil.video.features import read_features
 from gmil.video.hog3d import Hog3DSettings, hog3d
 from gmil.video.indexing import IndexResult, index_videos, vocabulary_of
 from gmil.video.labels import EventLabels, match_labels, read_event_labels
+from gmil.video.live import watch
+from gmil.video.motion import MotionSettings
 from gmil.video.page import write_page
 from gmil.video.settings import IndexSettings
+from gmil.video.snippets.annotations import read_annotations
+from gmil.video.snippets.scoring import score_frames
 from gmil.video.timeline import Segment, overlap, segments
 from gmil.video.topics import Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
@@ -27,6 +32,7 @@ __all__ = [
     "Hog3DSettings",
     "IndexResult",
     "IndexSettings",
+    "MotionSettings",
     "Segment",
     "TimeLine",
     "Topics",
@@ -41,11 +47,15 @@ __all__ = [
     "learn_vocabulary",
     "match_labels",
     "overlap",
+    "read_annotations",
     "read_event_labels",
     "read_features",
     "read_frames",
+    "score_frames",
     "segments",
     "video_info",
     "vocabulary_of",
+    "watch",
+    "write_events",
     "write_page",
 ]

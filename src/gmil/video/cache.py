@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from gmil.bags.bag_files import read_arrays
 from gmil.bags.parquet_files import parquet_writer
 from gmil.bags.tables import to_list_table
 from gmil.engine import resolve
 from gmil.errors import VideoError
 from gmil.safety.atomic import replacing
 from gmil.video.decoding import read_frames
+from gmil.video.encoding.descriptors import HOG3D, descriptors_by_frame, widths_of
 from gmil.video.histograms import frame_histograms
-from gmil.video.hog3d import hog3d
 from gmil.video.vocabulary import DescriptorSample
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 _ROWS_AT_ONCE = 1024
 _UNUSED_SECONDS = 7 * 24 * 3600.0
-_ENTRY = re.compile(r"[0-9a-f]{1,16}-([0-9a-f]{16})\.(npy|parquet)")  # content, and settings or vocabulary
-_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|parquet)")  # a killed run left it
+_ENTRY = re.compile(r"[0-9a-f]{1,16}-([0-9a-f]{16})\.(npy|npz|parquet)")  # content, and settings or vocabulary
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|npz|parquet)")  # a killed run left it
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,13 @@ class Work:
     def sample(self, video: str | os.PathLike[str]) -> Path:
         """Return the file with descriptors drawn from a video, made now where it is not there yet."""
         content = content_digest(video)
-        target = self.folder / f"{content}-{self.settings.sample_key()}.npy"
+        suffix = "npy" if self.settings.descriptors == (HOG3D,) else "npz"
+        target = self.folder / f"{content}-{self.settings.sample_key()}.{suffix}"
         if not _take_up(target):
-            values = _draw(frames_of(video, self.settings), self.settings, seed=int(content, 16))
+            drawn = _draw(frames_of(video, self.settings), self.settings, seed=int(content, 16))
+            values: dict[str, Any] = {family: sample.values.astype(np.float16) for family, sample in drawn.items()}
             with replacing(target) as temporary:
-                np.save(temporary, values.astype(np.float16))
+                np.save(temporary, values[HOG3D]) if suffix == "npy" else np.savez(temporary, **values)
         return target
 
     def histograms(self, video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary]) -> list[Path]:
@@ -76,9 +79,9 @@ class Work:
         """Return the file of word histograms for one vocabulary."""
         return self.histograms(video, [vocabulary])[0]
 
-    def read_sample(self, video: str | os.PathLike[str], file: Path) -> Floats:
-        """Return the descriptors in the file of `sample`."""
-        return again_if_gone(np.load, file, functools.partial(self.sample, video))
+    def read_sample(self, video: str | os.PathLike[str], file: Path) -> Floats | dict[str, Floats]:
+        """Return the descriptors in the file of `sample`, by family where there are others beside HOG3D."""
+        return again_if_gone(_read_sample, file, functools.partial(self.sample, video))
 
     def prune(self, vocabulary: Vocabulary) -> list[str]:
         """Remove files that nobody used for a week, and return their names.
@@ -104,7 +107,7 @@ def count_words(video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary
 
 def frames_of(video: str | os.PathLike[str], settings: IndexSettings) -> Iterator[Frame]:
     """Yield the frames of a video that is large and long enough for a descriptor."""
-    n_frames, smallest, fewest = 0, settings.descriptor.smallest_side, settings.descriptor.fewest_frames
+    n_frames, smallest, fewest = 0, settings.smallest_side, settings.fewest_frames
     frames = read_frames(video, rate=settings.rate, longest_side=settings.longest_side)
     for n_frames, frame in enumerate(frames, start=1):
         if n_frames == 1 and min(frame.gray.shape) < smallest:
@@ -145,12 +148,21 @@ def content_digest(path: str | os.PathLike[str]) -> str:
         return "0"  # reading it as a video says what is wrong
 
 
-def _draw(frames: Iterator[Frame], settings: IndexSettings, seed: int) -> Floats:
-    generator = np.random.default_rng([settings.seed, seed])
-    sample = DescriptorSample(settings.sample_per_video, settings.descriptor.n_features, generator)
-    for found in hog3d((frame.gray for frame in frames), settings.descriptor):
-        sample.add(found.values)
-    return sample.values
+def _draw(frames: Iterator[Frame], settings: IndexSettings, seed: int) -> dict[str, DescriptorSample]:
+    """Return descriptors drawn from every family; HOG3D alone and HOG3D beside others are drawn alike."""
+    samples = {
+        family: DescriptorSample(settings.sample_per_video, width, np.random.default_rng([settings.seed, seed]))
+        for family, width in widths_of(settings).items()
+    }
+    for found in descriptors_by_frame((frame.gray for frame in frames), settings):
+        for family, sample in samples.items():
+            for part in found.get(family, ()):
+                sample.add(part.values)
+    return samples
+
+
+def _read_sample(file: Path) -> Floats | dict[str, Floats]:
+    return dict(read_arrays(file)) if file.suffix == ".npz" else np.load(file)
 
 
 def _write_histograms(targets: list[Path], found: Iterator[FrameHistograms]) -> None:

@@ -17,7 +17,7 @@ from gmil.model_selection.result import CVResult
 from gmil.model_selection.scoring import fold_area
 from gmil.video.batches import Batch, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
-from gmil.video.events import STRETCH, EventDetectors
+from gmil.video.events import EventDetectors
 from gmil.video.features import read_video
 from gmil.video.indexing import cache_path, index_of, vocabulary_of
 from gmil.video.stacking import count_topics
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gmil.model_selection.scoring import Measured
     from gmil.video.events import TimeLine
     from gmil.video.labels import LabelledVideos
+    from gmil.video.vocabulary import Block
 
 VOCABULARIES = ("folds", "shared")
 NO_VOCABULARY = "none"
@@ -145,11 +146,12 @@ def cross_validate_events(
     *,
     estimator: BaseEstimator | None = None,
     vocabulary: str = NO_VOCABULARY,
-    stretch: float = STRETCH,
+    stretch: float | None = None,
     balanced: bool = False,
     topics: int | Sequence[int] | None = None,
     time_lines: bool = True,
     seed: int = 0,
+    blocks: Sequence[Block] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> EventCV:
     """Train detectors on all folds but one and decide about the videos of that one, fold by fold.
@@ -167,8 +169,8 @@ def cross_validate_events(
         `WeightedGMIL` by default.
     vocabulary : str
         Where the vocabulary comes from, as `bags_for_folds` returns it.
-    stretch : float
-        Seconds of video that a time line scores together.
+    stretch : float, optional
+        As in `EventDetectors.fit`.
     balanced : bool
         As in `EventDetectors.fit`.
     topics : int or sequence of int, optional
@@ -177,11 +179,14 @@ def cross_validate_events(
         Whether to make the time lines of the test videos.
     seed : int
         The seed of the estimator, together with the number of the fold.
+    blocks : sequence of Block
+        What the features of a frame are, where they are several things: ``vocabulary_of(features).blocks``.
     progress : callable, optional
         Called with the number of folds done and of all folds.
     """
     estimator = WeightedGMIL() if estimator is None else estimator
-    counts = count_topics(topics, estimator, words=vocabulary != NO_VOCABULARY)
+    has_words = vocabulary != NO_VOCABULARY and (not blocks or any(block.words for block in blocks))
+    counts = count_topics(topics, estimator, words=has_words)
     decisions = np.empty(videos.y.shape)
     lines: list[list[TimeLine]] = [[] for _ in videos.y]
     n_folds = int(folds.max()) + 1
@@ -190,7 +195,8 @@ def cross_validate_events(
         bags, test = bags_of_folds(fold), folds == fold
         model = with_seed(estimator, estimator_seed(seed, 0, fold))
         started = time.perf_counter()
-        options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": counts}
+        options = {"estimator": model, "stretch": stretch, "balanced": balanced, "topics": counts, "blocks": blocks}
+        options["smoothing"] = None if time_lines else 0.0  # which nobody sees
         groups = None if videos.groups is None else videos.groups[~test]
         detectors = EventDetectors.fit(bags[~test], videos.y[~test], videos.events, groups=groups, **options)
         fitted = time.perf_counter()

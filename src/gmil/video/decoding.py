@@ -7,13 +7,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from gmil.errors import BackendUnavailableError, VideoError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
 RATE = 25.0
@@ -21,6 +22,7 @@ RATE = 25.0
 LONGEST_SIDE = 320
 _NEAR = 1.25  # a steady video whose own rate is nearer than this factor to what is asked for keeps it
 _LONGEST_GAP = 600.0
+_LONGEST_PAUSE = 10.0  # of a stream that is live
 _MISSING_SHARE, _MISSING_SECONDS = 0.05, 0.15
 
 
@@ -61,14 +63,36 @@ def read_frames(
     ------
     Frame
     """
-    with _opened(path) as container, _clear_errors(path):
-        stream = _video_stream(container, path)
+    with opened(path) as container, _clear_errors(path):
+        stream = video_stream(container, path)
         info = _info(container, stream)
         size = _reduced(info, longest_side)
         shown = _Shown(path)
         for frame in _steady(shown.watch(_decoded(container, stream)), _rate_of(info, rate)):
-            yield Frame(frame.picture.reformat(*size, format="gray").to_ndarray(), frame.time)
+            yield Frame(_gray(frame.picture, size), frame.time)
         shown.check(info)
+
+
+def steady_frames(container: Any, stream: Any, rate: float, longest_side: int | None) -> Iterator[Frame]:
+    """Yield the frames of an open stream at a steady rate, for as long as it lasts; its pictures may change their size.
+
+    Parameters
+    ----------
+    container, stream : PyAV's
+    rate : float
+    longest_side : int or None
+    """
+    info = _info(container, stream)
+    for frame in _steady(_without_jumps(_decoded(container, stream)), _rate_of(info, rate)):
+        own = info._replace(width=frame.picture.width, height=frame.picture.height)
+        yield Frame(_gray(frame.picture, _reduced(own, longest_side)), frame.time)
+
+
+def _gray(picture: Any, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return a picture of PyAV in grey, as it is to be shown: telephones film on their side, and say so."""
+    gray: NDArray[np.uint8] = picture.reformat(*size, format="gray").to_ndarray()
+    turns = round((getattr(picture, "rotation", 0) or 0) / 90) % 4
+    return np.ascontiguousarray(np.rot90(gray, turns)) if turns else gray
 
 
 def video_info(path: str | os.PathLike[str]) -> VideoInfo:
@@ -79,15 +103,16 @@ def video_info(path: str | os.PathLike[str]) -> VideoInfo:
     path : path
         Anything that FFmpeg can read.
     """
-    with _opened(path) as container, _clear_errors(path):
-        return _info(container, _video_stream(container, path))
+    with opened(path) as container, _clear_errors(path):
+        return _info(container, video_stream(container, path))
 
 
 # -------------------------------------------------------------------------------- the file
 
 
 @contextlib.contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+def opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """Yield an open file of PyAV; what is wrong with it is one sentence."""
     path = Path(path)
     if path.is_dir():
         msg = f"{path} is a folder, not a video. Name the files in it, such as {path}/*.mp4."
@@ -134,7 +159,8 @@ def _reason(error: Any) -> str:
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
 
 
-def _video_stream(container: Any, path: str | os.PathLike[str]) -> Any:
+def video_stream(container: Any, path: str | os.PathLike[str]) -> Any:
+    """Return the stream of pictures of an open file."""
     # A cover picture in a sound file is a video stream too, of one frame.
     streams = [s for s in container.streams.video if not s.disposition & s.disposition.__class__.attached_pic]
     if not streams:
@@ -213,6 +239,17 @@ def _steady(pictures: Iterable[_Picture], rate: float) -> Iterator[_Picture]:
         while tick * step < held.time + step / 2 - 1e-6:  # a tick in the middle belongs to the next frame
             yield _Picture(held.picture, tick * step)
             tick += 1
+
+
+def _without_jumps(pictures: Iterable[_Picture]) -> Iterator[_Picture]:
+    """Yield pictures until their time stamps jump: a stream that was cut off goes on, but not as it was."""
+    last = 0.0
+    for picture in pictures:
+        if picture.time - last > _LONGEST_PAUSE:
+            msg = f"its time stamps jump from {last:.1f} s to {picture.time:.1f} s."
+            raise VideoError(msg)
+        last = picture.time
+        yield picture
 
 
 class _Shown:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
 
+from gmil.bags import Bags
 from gmil.errors import VideoError
 from gmil.io import model_files
 from gmil.io.model_files.probing import is_choosy, probe_decisions
-from gmil.io.model_files.schema import Choice, Items, Number, OrNone, Record
+from gmil.io.model_files.schema import Choice, Items, Number, OrMissing, OrNone, Record
 from gmil.video.features import times_of
+from gmil.video.smoothing import choose_bandwidth, drawn_videos, smoothed
 from gmil.video.stacking import SAVED_VIEW, SAVED_WEIGHTS, StackWeights, View, count_topics, fit_views, stack_views
 from gmil.video.timeline import Segment, score_threshold, segments, stretch_scores
 from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
 
     from sklearn.base import BaseEstimator
 
-    from gmil.bags import Bags
     from gmil.engine.arrays import Floats, Integers
+    from gmil.video.vocabulary import Block
 
 KIND = "set of video event detectors"
 SAVED_DETECTORS = {
@@ -35,11 +38,12 @@ SAVED_DETECTORS = {
     "vocabulary": OrNone(Record(SAVED_VOCABULARY)),
     "stretch": Number(at_least=0),
     "weights": SAVED_WEIGHTS,
+    "smoothing": OrMissing(Number(at_least=0)),
 }
 """What a file of detectors holds; views are called looks there, as in the first version."""
 
 STRETCH = 0.2
-"""Seconds of video that one decision of a time line is about."""
+"""Seconds of video that one decision of a time line is about, where frames have no scores of their own."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +60,11 @@ class TimeLine:
     times : array of shape (n_frames,)
         Seconds.
     scores : array of shape (n_frames,)
-        The decision about the stretch of video around every frame.
+        How much every frame shows the event: log-odds, smoothed; or the decision about the stretch of video around it.
     segments : list of Segment
         When it happens, the surest first; none where it does not.
     probabilities : array of shape (n_frames,)
-        Of the event in the stretch of video around every frame.
+        Of the event in every frame, or in the stretch of video around it.
     threshold : float or None
         The probability above which a moment counts as the event. Where it does not happen this is one half, the
         threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
@@ -114,9 +118,12 @@ class EventDetectors:
     vocabulary : Vocabulary or None
         None where the features come from elsewhere.
     stretch : float
-        Seconds of video that one decision of a time line is about.
+        Seconds of video that one decision of a time line is about, where ``smoothing`` is None.
     weights : StackWeights
         What makes one decision of those of all views.
+    smoothing : float or None
+        Seconds: the bandwidth with which scores of frames are smoothed into time lines. None is decisions about
+        stretches, for models without scores of frames, and of the first version.
     """
 
     events: list[str]
@@ -124,6 +131,7 @@ class EventDetectors:
     vocabulary: Vocabulary | None
     stretch: float
     weights: StackWeights
+    smoothing: float | None = None
 
     @property
     def looks(self) -> list[View]:
@@ -140,10 +148,12 @@ class EventDetectors:
         *,
         estimator: BaseEstimator | None = None,
         vocabulary: Vocabulary | None = None,
-        stretch: float = STRETCH,
+        stretch: float | None = None,
         balanced: bool = False,
         topics: int | Sequence[int] | None = None,
         groups: Any = None,
+        smoothing: float | None = None,
+        blocks: Sequence[Block] | None = None,
     ) -> EventDetectors:
         """Train detectors.
 
@@ -156,7 +166,8 @@ class EventDetectors:
         estimator : classifier of bags, optional
             `WeightedGMIL` by default, which sees all events on one embedding; any other is fitted for every event.
         vocabulary : Vocabulary, optional
-        stretch : float
+        stretch : float, optional
+            Make time lines of decisions about stretches of so many seconds, instead of scores of frames.
         balanced : bool
             Decide as if every event happened in half of the videos: rare events are found more often, at the price of
             more false alarms. For `WeightedGMIL`, whose decisions are log-odds, from which those of the training
@@ -169,19 +180,61 @@ class EventDetectors:
         groups : array of shape (n_bags,), optional
             What videos belong to, such as their camera. Whatever is chosen on the training videos then leaves out whole
             groups; for estimators whose ``fit`` takes groups.
+        smoothing : float, optional
+            The bandwidth of time lines in seconds. By default the one with which frames of training videos that show an
+            event fall best into two groups.
+        blocks : sequence of Block, optional
+            What the features of a frame are: each block is a view of its own. Those of the vocabulary by default.
         """
         estimator = WeightedGMIL(random_state=0) if estimator is None else estimator
         if balanced and not isinstance(estimator, WeightedGMIL):
             msg = f"balanced is for WeightedGMIL, whose decisions are log-odds, but the method is {estimator}."
             raise VideoError(msg)
-        if not stretch >= 0:
-            msg = f"stretch must be a number of seconds, 0 or more, got {stretch}."
-            raise VideoError(msg)
-        views = fit_views(estimator, bags, y, count_topics(topics, estimator, words=vocabulary is not None), groups)
+        for name, seconds in (("stretch", stretch), ("smoothing", smoothing)):
+            if seconds is not None and not seconds >= 0:
+                msg = f"{name} must be a number of seconds, 0 or more, got {seconds}."
+                raise VideoError(msg)
+        blocks = vocabulary.blocks if blocks is None and vocabulary is not None else blocks or ()
+        has_words = vocabulary is not None and any(block.words for block in blocks)
+        views = fit_views(estimator, bags, y, count_topics(topics, estimator, words=has_words), groups, blocks)
         weights = stack_views(views, y)
         if balanced:
             weights = weights._replace(shifts=weights.shifts + _rarity(y))
-        return cls(list(events), views, vocabulary, stretch, weights)
+        found = cls(list(events), views, vocabulary, STRETCH if stretch is None else stretch, weights)
+        if stretch is not None or not all(view.scores_instances for view in views):
+            return found
+        return replace(found, smoothing=found._chosen_smoothing(bags, y) if smoothing is None else smoothing)
+
+    def _chosen_smoothing(self, bags: Bags, y: Integers) -> float:
+        drawn = drawn_videos(y)
+        some = bags[drawn]
+        return choose_bandwidth(self.score_instances(some), some, np.asarray(y)[drawn])
+
+    def score_instances(self, bags: Bags) -> Floats:
+        """Return how much every frame shows every event, (n_instances, n_events), as log-odds where models have them.
+
+        Parameters
+        ----------
+        bags : Bags
+        """
+        scores = np.stack([view.score_instances(bags) for view in self.views])
+        return np.asarray(np.einsum("lie,le->ie", scores, self.weights.weights) + self.weights.shifts)
+
+    @property
+    def n_features(self) -> int:
+        """How many features a frame has."""
+        first, ends = self.views[0], [view.columns[1] for view in self.views if view.columns is not None]
+        if ends:
+            return max(ends)
+        return int(first.models[0].n_features_in_ if first.topics is None else len(first.topics.weights))
+
+    @property
+    def tolerance(self) -> float:
+        """Seconds by which the start or the end of a segment may be off: what features and time lines blur."""
+        window = 0.0
+        if self.vocabulary is not None:
+            window = self.vocabulary.settings.window / self.vocabulary.settings.rate
+        return window / 2 + (self.stretch / 2 if self.smoothing is None else self.smoothing)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -224,7 +277,7 @@ class EventDetectors:
         bags : Bags
             From `gmil.video.read_features`, with the time of every frame.
         """
-        expected = self.views[0].models[0].n_features_in_
+        expected = self.n_features
         if bags.n_features != expected:
             msg = (
                 f"The detectors were trained on {expected} features per frame, but these videos have "
@@ -238,13 +291,32 @@ class EventDetectors:
             for i in range(len(bags))
         ]
 
+    def smoothed_scores(self, bags: Bags) -> Floats:
+        """Return how much every frame shows every event, (n_instances, n_events), smoothed as in time lines.
+
+        Parameters
+        ----------
+        bags : Bags
+            From `gmil.video.read_features`.
+        """
+        found, times = self.score_instances(bags), times_of(bags)
+        for start, stop in pairwise(bags.offsets.tolist()):
+            order = start + np.argsort(times[start:stop], kind="stable")
+            found[order] = smoothed(found[order], times[order], self.smoothing or 0.0)
+        return found
+
     def _time_lines_of(self, frames: Floats, times: Floats, decisions: Floats, shares: Floats) -> list[TimeLine]:
         order = np.argsort(times, kind="stable")  # rows of a file may come in any order
-        times = times[order]
-        both = stretch_scores(
-            lambda bags: np.hstack(self._decide_with_probabilities(bags)), frames[order], times, self.stretch
-        )
-        scores, chances = np.split(both, 2, axis=1)
+        frames, times = frames[order], times[order]
+        if self.smoothing is None:
+            both = stretch_scores(
+                lambda bags: np.hstack(self._decide_with_probabilities(bags)), frames, times, self.stretch
+            )
+            scores, chances = np.split(both, 2, axis=1)
+        else:
+            found = self.score_instances(Bags(frames, np.array([0, len(frames)])))
+            scores = smoothed(found, times, self.smoothing)
+            chances = expit(scores)
         return [
             TimeLine.of(event, float(decision), float(share), times, own, own_chances)
             for event, decision, share, own, own_chances in zip(
@@ -267,6 +339,8 @@ class EventDetectors:
             "stretch": self.stretch,
             "weights": self.weights._asdict(),
         }
+        if self.smoothing is not None:
+            parts["smoothing"] = self.smoothing
         model_files.save_parts(parts, path, SAVED_DETECTORS)
 
     @classmethod
@@ -286,15 +360,14 @@ class EventDetectors:
                 None if words is None else Vocabulary.from_parts(words),
                 parts["stretch"],
                 StackWeights(**parts["weights"]),
+                parts.get("smoothing"),
             )
             found._probe()
             return found
 
     def _probe(self) -> None:
         """Refuse views that do not fit each other: they could not decide about all events from the same features."""
-        first = self.views[0]
-        n_features = first.models[0].n_features_in_ if first.topics is None else len(first.topics.weights)
-        raised = probe_decisions(self.decide, int(n_features), len(self.events))
+        raised = probe_decisions(self.decide, self.n_features, len(self.events))
         if raised and not any(is_choosy(model) for view in self.views for model in view.models):
             msg = f"its detectors cannot decide ({raised})"
             raise model_files.DamageError(msg)

@@ -14,6 +14,7 @@ from gmil.bags.roles import Named, roles_of
 from gmil.datasets import read
 from gmil.errors import BagValidationError, FormatError, GmilError
 from gmil.safety.guard import expect, refuse_pipe
+from gmil.video.snippets.reading import SNIPPET_FRAMES, is_of_snippets, read_snippets
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +26,13 @@ _COUNTED = ("frame", "time")
 _INFO = ("video", *_COUNTED)
 
 
-def read_features(path: str | os.PathLike[str], *, rate: float | None = None) -> Bags:
+def read_features(
+    path: str | os.PathLike[str],
+    *,
+    rate: float | None = None,
+    crops: str = "mean",
+    snippet_frames: int = SNIPPET_FRAMES,
+) -> Bags:
     """Read frames as instances and videos as bags.
 
     Parameters
@@ -34,8 +41,14 @@ def read_features(path: str | os.PathLike[str], *, rate: float | None = None) ->
         A file that `gmil.read` reads, with the video of every frame in the column ``bag``; or a folder with one
         ``.npy``, ``.npz`` or ``.parquet`` file per video, named like the video, a row per frame. NPZ files hold the
         matrix as ``features`` (or it is their only matrix) and may hold ``frame`` and ``time``; so may columns.
+        Or features of snippets as they are kept for anomaly detection: a folder with folders in it, ``.h5`` files, an
+        HDF5 file with a data set per video, a list of files (``.list``, ``.txt``), arrays with crops.
     rate : float, optional
         Rows per second, for files that hold no times.
+    crops : {"mean", "first", "all"}
+        What is made of several crops of a snippet: their mean, the first, or an instance of each.
+    snippet_frames : int
+        The frames between the starts of snippets, for ``frame``.
 
     Returns
     -------
@@ -45,6 +58,8 @@ def read_features(path: str | os.PathLike[str], *, rate: float | None = None) ->
     in_range = rate is None or 0 < rate < np.inf
     expect(in_range, f"rate must be a number of rows per second above 0, got {rate}.")
     path = Path(path)
+    if is_of_snippets(path):
+        return _with_info(read_snippets(path, rate=rate, crops=crops, snippet_frames=snippet_frames), rate)
     return _folder(path, rate) if path.is_dir() else _with_info(_one_file(path), rate)
 
 

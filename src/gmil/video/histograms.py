@@ -1,4 +1,4 @@
-"""One word histogram per frame, while the frames come by."""
+"""The features of every frame, by default a word histogram, while the frames come by."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gmil.video.hog3d import hog3d_by_frame
+from gmil.video.encoding.descriptors import descriptors_by_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
+    from gmil.video.encoding.descriptors import Place
     from gmil.video.hog3d import Descriptors
-    from gmil.video.vocabulary import Vocabulary
+    from gmil.video.vocabulary import Encoder, Vocabulary
 
 
 class FrameHistograms(NamedTuple):
-    """The histograms of one frame, one for every vocabulary."""
+    """The features of one frame, by every vocabulary."""
 
     frame: int
     time: float
-    histograms: list[Floats]  # (n_words,) each, adding up to one, or all zero where nothing was seen
+    histograms: list[Floats]  # (n_features,) each; words add up to one, or are all zero where nothing was seen
 
 
 def frame_histograms(
@@ -50,10 +51,10 @@ def frame_histograms(
     settings = vocabularies[0].settings
     times: deque[float] = deque()
     counts = _Counts(vocabularies, backend)
-    wait = settings.window // 2 + int(np.ceil(settings.descriptor.longest_box / 2)) + 1
+    wait = settings.window // 2 + int(np.ceil(settings.longest_box / 2)) + 1
     done = 0  # frames that are dealt with
     n_frames = 0
-    for n_frames, found in enumerate(hog3d_by_frame(_grays(frames, times), settings.descriptor), start=1):
+    for n_frames, found in enumerate(descriptors_by_frame(_grays(frames, times), settings), start=1):
         counts.add(found)
         if n_frames - done > wait:  # nothing that is still to come belongs to the window of this frame
             yield from _emit(done, times, counts, settings.window, settings.every)
@@ -76,27 +77,37 @@ def _emit(frame: int, times: deque[float], counts: _Counts, window: int, every: 
 
 
 class _Counts:
-    """Words that belong to each of the last frames."""
+    """What descriptors that belong to each of the last frames add up to, for every block of every vocabulary."""
 
     def __init__(self, vocabularies: Sequence[Vocabulary], backend: Backend) -> None:
-        self.vocabularies, self.backend = vocabularies, backend
-        self.by_frame: defaultdict[int, list[Floats]] = defaultdict(self._nothing)
+        self.encoders, self.backend = [vocabulary.encoders() for vocabulary in vocabularies], backend
+        self.by_frame: defaultdict[int, list[list[Floats]]] = defaultdict(self._nothing)
 
-    def _nothing(self) -> list[Floats]:
-        return [np.zeros(len(vocabulary.words), dtype=np.float32) for vocabulary in self.vocabularies]
+    def _nothing(self) -> list[list[Floats]]:
+        return [[np.zeros(encoder.n_sums, dtype=np.float32) for _, encoder in own] for own in self.encoders]
 
-    def add(self, found: Iterable[Descriptors]) -> None:
-        for descriptors in found:
-            counts = self.by_frame[int(descriptors.frame + 0.5)]
-            for count, vocabulary in zip(counts, self.vocabularies, strict=True):
-                count += vocabulary.histogram(descriptors.values, self.backend)
+    def add(self, found: Mapping[str, Iterable[Descriptors]]) -> None:
+        for family, parts in found.items():
+            for descriptors in parts:
+                counts = self.by_frame[int(descriptors.frame + 0.5)]
+                for count, own in zip(counts, self.encoders, strict=True):
+                    self._add_to(count, own, family, descriptors.values)
+
+    def _add_to(self, counts: list[Floats], encoders: list[tuple[Place, Encoder]], family: str, values: Floats) -> None:
+        for count, (place, encoder) in zip(counts, encoders, strict=True):
+            if place.family == family:
+                count += encoder.sums(np.ascontiguousarray(values[:, place.columns]), self.backend)
 
     def of(self, frames: range) -> list[Floats]:
         totals = self._nothing()
         for near in frames:
             for total, count in zip(totals, self.by_frame.get(near, ()), strict=False):
-                total += count
-        return [total / max(total.sum(), np.float32(1e-12)) for total in totals]
+                for whole, part in zip(total, count, strict=True):
+                    whole += part
+        return [
+            np.concatenate([encoder.vector(total) for total, (_, encoder) in zip(own, encoders, strict=True)])
+            for own, encoders in zip(totals, self.encoders, strict=True)
+        ]
 
     def forget(self, frame: int) -> None:
         self.by_frame.pop(frame, None)

@@ -12,10 +12,11 @@ import numpy as np
 from gmil.errors import FormatError, VideoError, listed
 from gmil.io.formats.delimited import delimiter_in
 from gmil.safety.guard import expect, opening, parsing
+from gmil.video.snippets.names import short_name
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 _VIDEO_NAMES = ("video", "bag", "file", "name")
 _EVENT_NAMES = ("event", "events", "label")
 _GROUP_NAME = "group"
+_PARTS: tuple[Callable[[str], str], ...] = (
+    lambda name: PurePosixPath(name).name,
+    lambda name: PurePosixPath(name).stem,
+    short_name,
+)
+"""By what names are matched that are not the same, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,7 @@ def read_event_labels(path: str | os.PathLike[str], *, group: str | os.PathLike[
     return labels
 
 
-def _video_column(columns: Sequence[str], path: str | os.PathLike[str]) -> str:
+def _video_column(columns: list[str], path: str | os.PathLike[str]) -> str:
     video = next((name for name in columns if name.casefold() in _VIDEO_NAMES), None)
     if video is None:
         msg = f"{path} has no column 'video'; its columns are {listed(columns)}. Name the videos in one."
@@ -184,7 +191,7 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     """Bring labels to the bags of a file of features.
 
     A label belongs to the video of the same name, or else to the only one left whose file name, with or without its
-    suffix, is the same.
+    suffix and the name of the tool that made its features (``_i3d``), is the same.
 
     Parameters
     ----------
@@ -230,18 +237,18 @@ def _groups_of(names: Sequence[str], groups: Mapping[str, str]) -> NDArray[np.st
 def _matched(names: Sequence[str], known: Collection[str]) -> dict[str, str]:
     """Return the known name of every video that has one; a name stands for one video only."""
     found = {name: name for name in names if name in known}
-    for part in ("name", "stem"):
+    for part in _PARTS:
         videos = _by_part(part, set(names) - set(found))
         others = _by_part(part, set(known) - set(found.values()))
         found |= {same[0]: others[key][0] for key, same in videos.items() if len(same) == 1 == len(others.get(key, ()))}
     return found
 
 
-def _by_part(part: str, names: Iterable[str]) -> dict[str, list[str]]:
-    """Return names by a part of the path that they are."""
+def _by_part(part: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+    """Return names by a part of them."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(getattr(PurePosixPath(name), part), []).append(name)
+        found.setdefault(part(name), []).append(name)
     return found
 
 

@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from gmil.errors import VideoError
-from gmil.io.model_files.schema import Choice, Count, Flag, Number, OrNone, Record
+from gmil.io.model_files.schema import Choice, Count, Flag, Items, Number, OrMissing, OrNone, Record
 from gmil.video.decoding import LONGEST_SIDE, RATE
+from gmil.video.encoding.codebooks import ENCODINGS
 from gmil.video.hog3d import Hog3DSettings
+from gmil.video.motion.settings import MotionSettings
 
 _KINDS = {
     "int": Count(most=2**40),
@@ -20,13 +22,16 @@ _KINDS = {
     "str": Choice(),
 }
 ASSIGNMENTS = ("hard", "soft")
+DESCRIPTORS = ("hog3d", "hog", "hof", "mbh", "trajectory", "flow")
+_LATER = ("descriptors", "encodings", "motion", "n_centers", "n_components")
+"""Settings that came with descriptors beside HOG3D; files of HOG3D alone do without."""
 MOST_RATE = 1000.0
 """Frames per second: with an endless rate a video would never end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
-    """How videos become word histograms of frames.
+    """How videos become features of frames: by default word histograms of HOG3D.
 
     Parameters
     ----------
@@ -50,6 +55,16 @@ class IndexSettings:
         One histogram for every so many frames.
     seed : int
         The seed of samples and words.
+    descriptors : tuple of str
+        Which of "hog3d", of "hog", "hof", "mbh" and "trajectory" (appearance, motion, its boundaries and its way, in
+        boxes that follow the optical flow), and of "flow" (energies of the whole picture).
+    encodings : tuple of str
+        How descriptors of a window of frames become one vector: "words", "vlad", "fisher"; with several, each does.
+        "flow" has one of its own.
+    motion : MotionSettings
+        For all but HOG3D.
+    n_centers, n_components : int
+        Centres or Gaussians, and principal components, of VLAD and Fisher vectors.
     """
 
     descriptor: Hog3DSettings = field(default_factory=Hog3DSettings)
@@ -64,9 +79,26 @@ class IndexSettings:
     window: int = 15
     every: int = 1
     seed: int = 0
+    descriptors: tuple[str, ...] = ("hog3d",)
+    encodings: tuple[str, ...] = ("words",)
+    motion: MotionSettings = field(default_factory=MotionSettings)
+    n_centers: int = 16
+    n_components: int = 24
 
     def __post_init__(self) -> None:
-        whole = ("n_words", "sample_size", "sample_per_video", "max_iter", "neighbours", "window", "every")
+        for name, known in (("descriptors", DESCRIPTORS), ("encodings", ENCODINGS)):
+            self._check_names(name, known)
+        whole = (
+            "n_centers",
+            "n_components",
+            "n_words",
+            "sample_size",
+            "sample_per_video",
+            "max_iter",
+            "neighbours",
+            "window",
+            "every",
+        )
         for name in whole:
             if getattr(self, name) < 1:
                 msg = f"{name} must be at least 1, got {getattr(self, name)}."
@@ -78,29 +110,83 @@ class IndexSettings:
             msg = f"assignment must be one of {list(ASSIGNMENTS)}, got {self.assignment!r}."
             raise VideoError(msg)
 
+    def _check_names(self, name: str, known: tuple[str, ...]) -> None:
+        given = tuple(getattr(self, name))
+        object.__setattr__(self, name, given)  # lists come from files and the command line
+        if not given or len(set(given)) < len(given) or not set(given) <= set(known):
+            msg = f"{name} must be some of {list(known)}, each once, got {list(given)}."
+            raise VideoError(msg)
+
+    @property
+    def is_hog3d_alone(self) -> bool:
+        """Whether frames are word histograms of HOG3D and nothing else, as in the paper."""
+        return self.descriptors == ("hog3d",) and self.encodings == ("words",)
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether a descriptor of boxes that follow the flow is asked for."""
+        return bool(set(self.descriptors) & set(self.motion.columns))
+
+    @property
+    def smallest_side(self) -> int:
+        """The pixels that every picture must have on its shorter side."""
+        own = self.descriptor.smallest_side if "hog3d" in self.descriptors else 2
+        return max(own, self.motion.smallest_side) if self.has_boxes else own
+
+    @property
+    def fewest_frames(self) -> int:
+        """The frames that every video must have."""
+        own = self.descriptor.fewest_frames if "hog3d" in self.descriptors else 2
+        return max(own, self.motion.frames + 1) if self.has_boxes else own
+
+    @property
+    def longest_box(self) -> float:
+        """The frames that one descriptor spans at most."""
+        own = self.descriptor.longest_box if "hog3d" in self.descriptors else 1
+        return max(own, self.motion.frames) if self.has_boxes else own
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, from which `from_dict` makes the same settings."""
-        return asdict(self)
+        found = asdict(self)
+        if self.is_hog3d_alone:
+            return {name: value for name, value in found.items() if name not in _LATER}
+        return {**found, "descriptors": list(self.descriptors), "encodings": list(self.encodings)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> IndexSettings:
         """Return the settings of `as_dict`."""
-        return cls(**{**values, "descriptor": Hog3DSettings(**values["descriptor"])})
+        given = {**values, "descriptor": Hog3DSettings(**values["descriptor"])}
+        if "motion" in values:
+            given["motion"] = MotionSettings(**values["motion"])
+        return cls(**given)
 
     def sample_key(self) -> str:
         """Return a short name for what decides which descriptors are drawn from a video."""
-        deciding = {"descriptor": asdict(self.descriptor)}
+        deciding: dict[str, Any] = {"descriptor": asdict(self.descriptor)}
+        if self.descriptors != ("hog3d",):
+            families = ["hog3d" in self.descriptors, self.has_boxes]
+            deciding |= {"motion": asdict(self.motion), "families": families}
         deciding |= {name: getattr(self, name) for name in ("rate", "longest_side", "sample_per_video", "seed")}
         return short_digest(json.dumps(deciding, sort_keys=True).encode())
 
 
 def _kinds_of(cls: type[Any]) -> dict[str, Any]:
     """Return what the fields of settings are in a file; a few dozen scales are more than any picture has."""
-    kinds = {each.name: _KINDS[str(each.type)] for each in fields(cls) if each.name != "descriptor"}
+    kinds = {each.name: _KINDS[str(each.type)] for each in fields(cls) if str(each.type) in _KINDS}
     return {name: Count(1, most=64) if name.startswith("scales_") else kind for name, kind in kinds.items()}
 
 
-SAVED_SETTINGS = Record({"descriptor": Record(_kinds_of(Hog3DSettings)), **_kinds_of(IndexSettings)})
+SAVED_SETTINGS = Record(
+    {
+        "descriptor": Record(_kinds_of(Hog3DSettings)),
+        **_kinds_of(IndexSettings),
+        "descriptors": OrMissing(Items(Choice(*DESCRIPTORS), least=1)),
+        "encodings": OrMissing(Items(Choice(*ENCODINGS), least=1)),
+        "motion": OrMissing(Record(_kinds_of(MotionSettings))),
+        "n_centers": OrMissing(Count(1, most=2**20)),
+        "n_components": OrMissing(Count(1, most=2**20)),
+    }
+)
 """What `IndexSettings.as_dict` is."""
 
 

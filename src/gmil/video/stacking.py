@@ -10,22 +10,30 @@ from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
 from gmil.errors import VideoError
-from gmil.io.model_files.schema import Array, Fitted, Items, OrNone, Record
+from gmil.io.model_files.damage import DamageError
+from gmil.io.model_files.schema import Array, Count, Fitted, Items, OrMissing, OrNone, Record
 from gmil.model_selection.folds import fit_with_groups
 from gmil.stacking import logistic_weights
 from gmil.video.topics import SAVED_TOPICS, TOPICS, Topics, learn_topics
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sklearn.base import BaseEstimator
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.video.vocabulary import Block
 
 
-SAVED_VIEW = Record({"topics": OrNone(SAVED_TOPICS), "models": Items(Fitted("decision_function"), least=1)})
+SAVED_VIEW = Record(
+    {
+        "topics": OrNone(SAVED_TOPICS),
+        "models": Items(Fitted("decision_function"), least=1),
+        "columns": OrMissing(Items(Count())),
+    }
+)
 """What `View.as_parts` is."""
 
 SAVED_WEIGHTS = Record({"weights": Array("looks", "events", at_least=0), "shifts": Array("events")})
@@ -42,10 +50,13 @@ class View:
         What is made of the words of a frame; None is the features as they are.
     models : list of estimators
         One for every event, or a single one that knows them all.
+    columns : tuple of int or None
+        Where the features of this view begin and end; None is all of them.
     """
 
     topics: Topics | None
     models: list[Any]
+    columns: tuple[int, int] | None = None
 
     def decide(self, bags: Bags) -> Floats:
         """Return the decisions of the models about videos, (n_bags, n_events).
@@ -54,8 +65,28 @@ class View:
         ----------
         bags : Bags
         """
-        seen = bags if self.topics is None else self.topics.of(bags)
+        seen = self._seen(bags)
         return np.column_stack([np.asarray(model.decision_function(seen)) for model in self.models])
+
+    def _seen(self, bags: Bags) -> Bags:
+        own = bags if self.columns is None else _columns_of(bags, *self.columns)
+        return own if self.topics is None else self.topics.of(own)
+
+    def score_instances(self, bags: Bags) -> Floats:
+        """Return the scores of frames by the models, (n_instances, n_events).
+
+        Parameters
+        ----------
+        bags : Bags
+        """
+        seen = self._seen(bags)
+        found = [np.asarray(model.score_instances(seen)).reshape(bags.n_instances, -1) for model in self.models]
+        return np.column_stack(found)
+
+    @property
+    def scores_instances(self) -> bool:
+        """Whether every model has scores of instances."""
+        return all(hasattr(model, "score_instances") for model in self.models)
 
     def left_out(self) -> Floats:
         """Return the out-of-fold decisions of the models about the training videos, (n_bags, n_events)."""
@@ -63,12 +94,22 @@ class View:
 
     def as_parts(self) -> dict[str, Any]:
         """Return plain data and models, from which `from_parts` makes the same view."""
-        return {"topics": None if self.topics is None else self.topics.as_parts(), "models": self.models}
+        parts = {"topics": None if self.topics is None else self.topics.as_parts(), "models": self.models}
+        return parts if self.columns is None else {**parts, "columns": list(self.columns)}
 
     @classmethod
     def from_parts(cls, parts: dict[str, Any]) -> View:
         """Return the view of `as_parts`."""
-        return cls(None if parts["topics"] is None else Topics.from_parts(parts["topics"]), parts["models"])
+        columns = parts.get("columns")
+        if columns is not None and (len(columns) != 2 or not columns[0] < columns[1]):
+            msg = f"columns must be where a view begins and ends, but they are {columns}"
+            raise DamageError(msg)
+        topics = None if parts["topics"] is None else Topics.from_parts(parts["topics"])
+        return cls(topics, parts["models"], None if columns is None else (int(columns[0]), int(columns[1])))
+
+
+def _columns_of(bags: Bags, start: int, stop: int) -> Bags:
+    return bags.with_instances(np.ascontiguousarray(bags.instances[:, start:stop]))
 
 
 def count_topics(asked: int | Sequence[int] | None, estimator: BaseEstimator, *, words: bool) -> tuple[int, ...]:
@@ -87,9 +128,14 @@ def count_topics(asked: int | Sequence[int] | None, estimator: BaseEstimator, *,
 
 
 def fit_views(
-    estimator: BaseEstimator, bags: Bags, y: Integers, topics: Sequence[int], groups: Any = None
+    estimator: BaseEstimator,
+    bags: Bags,
+    y: Integers,
+    topics: Sequence[int],
+    groups: Any = None,
+    blocks: Sequence[Block] = (),
 ) -> list[View]:
-    """Fit the view of features as they are, and one of so many topics for each number.
+    """Fit the view of features as they are, and one of so many topics for each number; of several blocks, each.
 
     Parameters
     ----------
@@ -100,15 +146,42 @@ def fit_views(
         No number above that of the videos is used.
     groups : array of shape (n_bags,), optional
         What is left out together.
+    blocks : sequence of Block
+        What the features are; topics are of blocks of words. For `WeightedGMIL`: other estimators see all as one.
     """
-    if topics and estimator.get_params()["random_state"] is None:
+    several = len(blocks) > 1 and isinstance(estimator, WeightedGMIL)
+    if (topics or several) and estimator.get_params()["random_state"] is None:
         # One seed for all: they leave out the same videos.
         estimator = clone(estimator).set_params(random_state=int(np.random.default_rng().integers(2**31)))
-    views = [View(None, _fit(estimator, bags, y, groups))]
+    if not several:
+        return list(_views_of_block(estimator, bags, y, topics, groups, None))
+    return [
+        view
+        for block in blocks
+        for view in _views_of_block(
+            estimator,
+            _columns_of(bags, block.start, block.stop),
+            y,
+            topics if block.words else (),
+            groups,
+            (block.start, block.stop),
+        )
+    ]
+
+
+def _views_of_block(
+    estimator: BaseEstimator,
+    bags: Bags,
+    y: Integers,
+    topics: Sequence[int],
+    groups: Any,
+    columns: tuple[int, int] | None,
+) -> Iterator[View]:
+    """Yield the views of some columns of the features, which are all that the bags have."""
+    yield View(None, _fit(estimator, bags, y, groups), columns)
     for count in sorted({min(count, len(bags)) for count in topics}):
         found = learn_topics(bags, count)
-        views.append(View(found, _fit(estimator, found.of(bags), y, groups)))
-    return views
+        yield View(found, _fit(estimator, found.of(bags), y, groups), columns)
 
 
 def _fit(estimator: BaseEstimator, bags: Bags, y: Integers, groups: Any) -> list[Any]:

@@ -97,7 +97,7 @@ def score_threshold(scores: Floats) -> float | None:
     ----------
     scores : array of shape (n_frames,)
     """
-    return _otsu(scores) if scores.min() <= 0 and scores.min() < scores.max() else None
+    return otsu(scores)[0] if scores.min() <= 0 and scores.min() < scores.max() else None
 
 
 def _merged(found: list[Segment]) -> Iterator[Segment]:
@@ -131,8 +131,14 @@ def _runs(high: Booleans) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _otsu(scores: Floats) -> float:
-    """Return the number that parts scores, which differ, into two groups with the largest variance between them."""
+def otsu(scores: Floats) -> tuple[float, float]:
+    """Return the number that parts scores, which differ, into two groups with the largest variance between them.
+
+    With it comes the share of the variance that lies between the groups, from 0 to 1.
+
+    >>> otsu(np.array([0.0, 0.0, 1.0, 1.0]))
+    (0.5, 1.0)
+    """
     ordered = np.sort(np.asarray(scores, dtype=np.float64))
     counts = np.arange(1, len(ordered))
     sums = np.cumsum(ordered)[:-1]
@@ -140,7 +146,8 @@ def _otsu(scores: Floats) -> float:
     upper = (ordered.sum() - sums) / (len(ordered) - counts)
     between = counts * (len(ordered) - counts) * (upper - lower) ** 2
     at = int(np.argmax(between))
-    return float((ordered[at] + ordered[at + 1]) / 2)
+    share = float(between[at] / len(ordered) ** 2 / max(ordered.var(), np.finfo(np.float64).tiny))
+    return float((ordered[at] + ordered[at + 1]) / 2), share
 
 
 def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:

@@ -1,30 +1,64 @@
-"""Visual words: centres of descriptors, learned by the engine's k-means, saved and used again."""
+"""Visual words: centres of descriptors, learned by the engine's k-means, saved and used again.
+
+Beside the words of HOG3D a vocabulary may hold codebooks of other descriptors and for other encodings.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gmil.engine import kmeans, resolve
 from gmil.errors import ModelFileError, VideoError
 from gmil.io import model_files
-from gmil.io.model_files.schema import Array, Number
+from gmil.io.model_files.schema import Array, Items, Number, OrMissing
+from gmil.video.encoding.codebooks import ENERGIES, SAVED_CODEBOOK, Codebook, learn_codebook
+from gmil.video.encoding.descriptors import HOG3D, Place, places_of, widths_of
 from gmil.video.settings import SAVED_SETTINGS, IndexSettings, short_digest
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Integers
 
 KIND = "video vocabulary"
-SAVED_VOCABULARY = {"words": Array("W", "w"), "spread": Number(at_least=0), "settings": SAVED_SETTINGS}
+SAVED_VOCABULARY = {
+    "words": Array("W", "w"),
+    "spread": Number(at_least=0),
+    "settings": SAVED_SETTINGS,
+    "codebooks": OrMissing(Items(SAVED_CODEBOOK)),
+}
 """What `Vocabulary.as_parts` is."""
+
+
+class Block(NamedTuple):
+    """Features of one descriptor in one encoding: which columns of a frame they are."""
+
+    name: str
+    start: int
+    stop: int
+    words: bool
+
+
+class Encoder(Protocol):
+    """What turns descriptors into a block: sums over descriptors, and a vector of sums."""
+
+    @property
+    def n_sums(self) -> int:
+        """How many numbers add up over descriptors."""
+
+    def sums(self, values: Floats, backend: Backend) -> Floats:
+        """Return what descriptors add."""
+
+    def vector(self, sums: Floats) -> Floats:
+        """Return the features."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +68,45 @@ class Vocabulary:
     Attributes
     ----------
     words : array of shape (n_words, n_features)
+        Of HOG3D; none where its words are not asked for.
     spread : float
         The mean squared distance of the sample to its words: the width of soft assignment.
     settings : IndexSettings
+    codebooks : tuple of Codebook
+        Of everything else.
     """
 
     words: Floats
     spread: float
     settings: IndexSettings
+    codebooks: tuple[Codebook, ...] = ()
 
     @functools.cached_property
     def digest(self) -> str:
         """A short name for the words and their settings."""
-        return short_digest(self.words.tobytes() + json.dumps(self.settings.as_dict(), sort_keys=True).encode())
+        arrays = [self.words, *(part for book in self.codebooks for part in book.as_parts().values())]
+        known = b"".join(array.tobytes() for array in arrays if isinstance(array, np.ndarray))
+        return short_digest(known + json.dumps(self.settings.as_dict(), sort_keys=True).encode())
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What the features of a frame are, block by block."""
+        named = [(book.name, book.n_features, book.encoding == "words") for book in self.codebooks]
+        if len(self.words):
+            named.insert(0, ("hog3d words", len(self.words), True))
+        stops = list(itertools.accumulate(width for _, width, _ in named))
+        return [Block(name, stop - width, stop, words) for (name, width, words), stop in zip(named, stops, strict=True)]
+
+    @property
+    def n_features(self) -> int:
+        """How many features a frame has."""
+        return self.blocks[-1].stop
+
+    def encoders(self) -> list[tuple[Place, Encoder]]:
+        """Return what makes every block, and the descriptors that it is made of."""
+        places = places_of(self.settings)
+        own: list[tuple[Place, Encoder]] = [(places[HOG3D], _Words(self))] if len(self.words) else []
+        return [*own, *((places[book.descriptor], book) for book in self.codebooks)]
 
     def histogram(self, descriptors: Floats, backend: Backend) -> Floats:
         """Return how often every word occurs among descriptors, (n_words,).
@@ -82,17 +142,32 @@ class Vocabulary:
 
     def as_parts(self) -> dict[str, object]:
         """Return plain data, from which `from_parts` makes the same vocabulary."""
-        return {"words": self.words, "spread": self.spread, "settings": self.settings.as_dict()}
+        parts = {"words": self.words, "spread": self.spread, "settings": self.settings.as_dict()}
+        return {**parts, "codebooks": [book.as_parts() for book in self.codebooks]} if self.codebooks else parts
 
     @classmethod
-    def from_parts(cls, parts: dict[str, object]) -> Vocabulary:
+    def from_parts(cls, parts: dict[str, Any]) -> Vocabulary:
         """Return the vocabulary of `as_parts`."""
-        found = cls(parts["words"], parts["spread"], IndexSettings.from_dict(parts["settings"]))  # type: ignore[arg-type]
-        expected = (found.settings.n_words, found.settings.descriptor.n_features)
+        books = tuple(Codebook(**book) for book in parts.get("codebooks") or ())
+        found = cls(parts["words"], parts["spread"], IndexSettings.from_dict(parts["settings"]), books)
+        found._check_codebooks()
+        n_words = found.settings.n_words if _has_words_of_hog3d(found.settings) else 0
+        expected = (n_words, found.settings.descriptor.n_features)
         if found.words.shape != expected:
             msg = f"The words must be of shape {expected}, as their settings state, but they are {found.words.shape}."
             raise ModelFileError(msg)
         return found
+
+    def _check_codebooks(self) -> None:
+        """Refuse codebooks that are not those of the settings."""
+        asked = _codebooks_of(self.settings)
+        if [(book.descriptor, book.encoding) for book in self.codebooks] != asked:
+            msg = f"The codebooks must be those of {asked}, as the settings state."
+            raise ModelFileError(msg)
+        places, widths = places_of(self.settings), widths_of(self.settings)
+        for book in self.codebooks:
+            place = places[book.descriptor]
+            book.check(len(range(*place.columns.indices(widths.get(place.family, 0)))))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -106,32 +181,90 @@ class Vocabulary:
             return cls.from_parts(model_files.load_parts(path, KIND, SAVED_VOCABULARY))
 
 
-def learn_vocabulary(samples: Sequence[Floats], settings: IndexSettings, *, n_jobs: int | None = None) -> Vocabulary:
-    """Cluster descriptors of several videos into words.
+class _Words:
+    """The words of HOG3D as an encoder."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @property
+    def n_sums(self) -> int:
+        return len(self.vocabulary.words)
+
+    def sums(self, values: Floats, backend: Backend) -> Floats:
+        return self.vocabulary.histogram(values, backend)
+
+    def vector(self, sums: Floats) -> Floats:
+        return np.asarray(sums / max(sums.sum(), np.float32(1e-12)))
+
+
+def _has_words_of_hog3d(settings: IndexSettings) -> bool:
+    return HOG3D in settings.descriptors and "words" in settings.encodings
+
+
+def _codebooks_of(settings: IndexSettings) -> list[tuple[str, str]]:
+    """Return the descriptors and encodings that need a codebook: all but the words of HOG3D."""
+    pairs = [
+        (descriptor, encoding)
+        for descriptor in settings.descriptors
+        for encoding in ((ENERGIES,) if descriptor == "flow" else settings.encodings)
+    ]
+    return [pair for pair in pairs if pair != (HOG3D, "words")]
+
+
+def learn_vocabulary(
+    samples: Sequence[Floats | Mapping[str, Floats]], settings: IndexSettings, *, n_jobs: int | None = None
+) -> Vocabulary:
+    """Cluster descriptors of several videos into words, and learn the codebooks that settings ask for.
 
     Parameters
     ----------
-    samples : sequence of arrays of shape (n, n_features)
-        The descriptors drawn from every video.
+    samples : sequence of arrays of shape (n, n_features), or of dicts of them
+        The descriptors drawn from every video; where there are others beside HOG3D, by family.
     settings : IndexSettings
     n_jobs : int, optional
         Threads; None is every core.
     """
-    pool = np.concatenate([np.asarray(sample, dtype=np.float32) for sample in samples])
-    if len(pool) < settings.n_words:
+    backend, generator = resolve("auto", n_jobs), np.random.default_rng(settings.seed)
+    pools = {family: _pool(samples, family, settings, generator) for family in widths_of(settings)}
+    words, spread = np.empty((0, settings.descriptor.n_features), dtype=np.float32), 0.0
+    if _has_words_of_hog3d(settings):
+        pool = pools[HOG3D]
+        clusters = kmeans(pool, settings.n_words, backend=backend, generator=generator, max_iter=settings.max_iter)
+        words = np.ascontiguousarray(clusters.centers, dtype=np.float32)
+        spread = float(clusters.inertia) / len(pool)
+    books = [
+        _codebook(pools, descriptor, encoding, settings, backend) for descriptor, encoding in _codebooks_of(settings)
+    ]
+    return Vocabulary(words, spread, settings, tuple(books))
+
+
+def _pool(samples: Sequence[Any], family: str, settings: IndexSettings, generator: np.random.Generator) -> Floats:
+    """Return descriptors of all videos, at most as many as settings say."""
+    parts = [sample[family] if isinstance(sample, dict) else sample for sample in samples]
+    pool = np.concatenate([np.asarray(part, dtype=np.float32) for part in parts])
+    needed = settings.n_words if "words" in settings.encodings else settings.n_centers
+    if len(pool) < needed:
         msg = (
-            f"{settings.n_words} words cannot be learned from {len(pool)} descriptors. Ask for fewer words (--words), "
+            f"{needed} words cannot be learned from {len(pool)} descriptors. Ask for fewer words (--words), "
             "or list more or livelier videos."
         )
         raise VideoError(msg)
-    generator = np.random.default_rng(settings.seed)
     if len(pool) > settings.sample_size:
         pool = pool[np.sort(generator.choice(len(pool), settings.sample_size, replace=False))]
-    clusters = kmeans(
-        pool, settings.n_words, backend=resolve("auto", n_jobs), generator=generator, max_iter=settings.max_iter
-    )
-    words = np.ascontiguousarray(clusters.centers, dtype=np.float32)
-    return Vocabulary(words, float(clusters.inertia) / len(pool), settings)
+    return pool
+
+
+def _codebook(
+    pools: Mapping[str, Floats], descriptor: str, encoding: str, settings: IndexSettings, backend: Backend
+) -> Codebook:
+    if encoding == ENERGIES:
+        return Codebook(descriptor, encoding)
+    place = places_of(settings)[descriptor]
+    rows = np.ascontiguousarray(pools[place.family][:, place.columns])
+    n_centers = settings.n_words if encoding == "words" else settings.n_centers
+    seed = [settings.seed, *descriptor.encode(), *encoding.encode()]
+    return learn_codebook(descriptor, encoding, rows, n_centers, settings.n_components, backend, seed)
 
 
 class DescriptorSample:

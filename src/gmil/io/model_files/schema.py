@@ -325,18 +325,23 @@ class Either(Kind):
 
 
 class Record(Kind):
-    """A dict with these keys and no others; lengths named in ``local`` stand for one number in each record alone."""
+    """A dict with these keys and no others; lengths named in ``local`` stand for one number in each record alone.
+
+    Keys of kinds that may be missing may be.
+    """
 
     def __init__(self, kinds: Mapping[str, Kind], local: tuple[str, ...] = ()) -> None:
         self.kinds, self.local = kinds, local
 
     def check(self, value: Any, name: str, sizes: dict[str, int]) -> None:
         """Refuse other keys, and values of other kinds."""
-        if not isinstance(value, dict) or set(value) != set(self.kinds):
+        needed = {key for key, kind in self.kinds.items() if not kind.may_be_missing}
+        if not isinstance(value, dict) or not needed <= set(value) <= set(self.kinds):
             got = f"has {sorted(map(str, value))[:20]}" if isinstance(value, dict) else f"is a {type(value).__name__}"
             refuse(name, f"a dict of {sorted(self.kinds)}", got)
         for key, kind in self.kinds.items():
-            kind.check(value[key], f"{name} {key}", sizes)
+            if key in value:
+                kind.check(value[key], f"{name} {key}", sizes)
         for size in self.local:
             sizes.pop(size, None)
 

@@ -1,0 +1,1 @@
+"""``gmil video``: from video files to event detectors."""

@@ -1,0 +1,72 @@
+"""``gmil video index``: from video files to features of frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gmil.cli.console import Progress, say
+from gmil.cli.options import names_in, seed_option
+from gmil.cli.videos.shared import choice_option, end_with, settings_of, video, video_jobs
+
+
+@video.command()
+@click.argument("videos", nargs=-1, required=True)
+@click.option("-o", "--output", required=True, metavar="PARQUET", help="Where to write the frames.")
+@click.option("--vocabulary", metavar="FILE", help="Words to use again, as index wrote them beside its output.")
+@click.option("--words", default=1000, show_default=True, help="Size of the vocabulary.")
+@click.option("--descriptor", multiple=True, metavar="NAME=VALUE", help="A setting of HOG3D, such as half=True.")
+@click.option(
+    "--descriptors",
+    default="hog3d",
+    show_default=True,
+    metavar="A,B,...",
+    callback=names_in,
+    help="What is described: hog3d; hog, hof, mbh, trajectory in boxes that follow the flow; flow of the picture.",
+)
+@click.option(
+    "--encodings",
+    default="words",
+    show_default=True,
+    metavar="A,B,...",
+    callback=names_in,
+    help="What descriptors of a window become: words, vlad, fisher.",
+)
+@click.option("--motion", multiple=True, metavar="NAME=VALUE", help="A setting of the flow, such as follow=False.")
+@click.option("--centers", default=16, show_default=True, help="Centres of VLAD, Gaussians of Fisher vectors.")
+@choice_option("--assignment", "hard", "soft", help="Count a descriptor for its nearest word, or share it among four.")
+@click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
+@click.option("--every", default=1, show_default=True, help="Keep one histogram in this many frames.")
+@click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
+@click.option("--longest-side", default=320, show_default=True, help="Pixels to bring larger pictures to.")
+@seed_option("samples and words")
+@video_jobs
+def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: int | None, **options: Any) -> None:
+    """Turn VIDEOS into a Parquet file with features of frames, by default a word histogram of HOG3D.
+
+    What is indexed already is not done again; a video that cannot be read is named, and the rest goes on. The
+    vocabulary is written beside the output and used again for new videos.
+    """
+    from gmil.video import Hog3DSettings, IndexSettings, MotionSettings, Vocabulary, index_videos
+
+    options |= {"n_words": options.pop("words"), "n_centers": options.pop("centers")}
+    options["descriptor"] = settings_of(Hog3DSettings, "HOG3D", options["descriptor"])
+    options["motion"] = settings_of(MotionSettings, "The flow", options["motion"])
+    words = None if vocabulary is None else Vocabulary.load(vocabulary)
+    stages: dict[str, Progress] = {}
+
+    def progress(what: str, done: int, total: int) -> None:
+        stages.setdefault(what, Progress(what))(done, total)
+        if done == total:
+            stages[what].__exit__()
+
+    result = index_videos(
+        videos, output, IndexSettings(**options), vocabulary=words, n_processes=jobs, progress=progress
+    )
+    how = "learned" if result.learned else "used again"
+    what = f"{len(result.vocabulary.words)} words"
+    if not result.vocabulary.settings.is_hog3d_alone:
+        what = ", ".join(f"{block.name} ({block.stop - block.start})" for block in result.vocabulary.blocks)
+    say(f"{output}: {len(result.names)} videos; {what} {how}.")
+    end_with(result.failures)

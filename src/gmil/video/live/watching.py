@@ -1,0 +1,183 @@
+"""Decisions about the last seconds of a stream, and events that begin and end."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gmil.bags import Bags
+from gmil.engine import resolve
+from gmil.errors import VideoError
+from gmil.video.histograms import frame_histograms
+from gmil.video.live.source import Happening, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gmil.engine.arrays import Floats
+    from gmil.video.decoding import Frame
+    from gmil.video.events import EventDetectors, TimeLine
+    from gmil.video.histograms import FrameHistograms
+
+CONTEXT = 3.0
+"""Seconds of the past that a decision is about."""
+EVERY = 0.4
+"""Seconds between decisions."""
+GAP = 1.0
+"""Seconds without the event after which it has ended."""
+
+
+def watch(
+    detectors: EventDetectors,
+    source: str,
+    *,
+    realtime: bool = False,
+    context: float = CONTEXT,
+    every: float = EVERY,
+    reconnects: int | None = None,
+    patience: float = 10.0,
+) -> Iterator[dict[str, Any]]:
+    """Yield what happens in a stream, as plain data: events that begin and end, and what happens to the source.
+
+    The memory that is used does not grow: frames are held for ``context`` seconds at most.
+
+    Parameters
+    ----------
+    detectors : EventDetectors
+        With a vocabulary.
+    source : str
+        A file, a device (``/dev/video0``) or an address (``rtsp://...``).
+    realtime : bool
+        Play a file at its own speed.
+    context : float
+        Seconds of the past that a decision is about; as long as the videos of training.
+    every : float
+        Seconds between decisions.
+    reconnects : int, optional
+        How often in a row a device or an address is opened again; without end by default.
+    patience : float
+        Seconds without a frame after which a device or an address has stalled.
+
+    Yields
+    ------
+    dict
+        ``kind`` is "event" (``state`` "begins" or "ends"; ``start``, ``end`` and ``time`` in seconds of the stream;
+        ``delay``, the seconds between ``start`` and the newest frame that was read) or "source" (``status`` and
+        ``text``).
+    """
+    if detectors.vocabulary is None:
+        msg = "These detectors were trained on features from elsewhere, and a stream has none. Train on an index."
+        raise VideoError(msg)
+    for name, value in (("context", context), ("every", every), ("patience", patience)):
+        if not 0 < value < math.inf:
+            msg = f"must be a number of seconds above 0, got {value}."
+            raise VideoError(msg, parameter=name)
+    settings = detectors.vocabulary.settings
+    where = Source(source, settings.rate, settings.longest_side, realtime, patience, reconnects)
+    yield from _Watch(detectors, context, every).reports(where)
+
+
+def stated_delay(detectors: EventDetectors, every: float = EVERY) -> float:
+    """Return how many seconds a decision lies behind the newest frame at most, on a machine that keeps up.
+
+    A descriptor is complete when its last frame is there, and a frame when the frames around it are.
+    """
+    settings = detectors.vocabulary.settings  # type: ignore[union-attr]  # watch refuses detectors without
+    return (settings.window // 2 + math.ceil(settings.longest_box / 2) + 2) / settings.rate + every
+
+
+@dataclass
+class _Open:
+    """An event that has begun."""
+
+    start: float
+    last: float
+    probability: float
+
+
+@dataclass
+class _Watch:
+    """What is known of the stream so far."""
+
+    detectors: EventDetectors
+    context: float
+    every: float
+    rows: deque[tuple[float, Floats]] = field(default_factory=deque)
+    open: dict[str, _Open] = field(default_factory=dict)
+    newest: float = 0.0
+    decided: float = -math.inf
+    notes: list[Happening] = field(default_factory=list)
+    is_over: bool = False
+
+    def reports(self, source: Source) -> Iterator[dict[str, Any]]:
+        """Yield all reports; frames between two breaks of the source are one piece."""
+        items, backend = source.frames(), resolve("auto", 1)
+        words: Any = self.detectors.vocabulary
+        while not self.is_over:
+            for found in frame_histograms(self._piece(items), [words], backend):
+                yield from self._told()
+                yield from self._take(found)
+            yield from self._told()
+            yield from self._close_all()
+            self.rows.clear()
+            self.decided = -math.inf
+
+    def _piece(self, items: Iterator[Frame | Happening]) -> Iterator[Frame]:
+        """Yield frames until the source breaks off."""
+        for item in items:
+            if isinstance(item, Happening):
+                self.notes.append(item)
+                if item.restarts:
+                    return
+            else:
+                self.newest = item.time
+                yield item
+        self.is_over = True
+
+    def _told(self) -> Iterator[dict[str, Any]]:
+        while self.notes:
+            note = self.notes.pop(0)
+            yield {"kind": "source", "time": round(self.newest, 3), "status": note.status, "text": note.text}
+
+    def _take(self, found: FrameHistograms) -> Iterator[dict[str, Any]]:
+        """Take in the features of a frame; decide where it is time to."""
+        self.rows.append((found.time, found.histograms[0]))
+        while self.rows[0][0] < found.time - self.context:
+            self.rows.popleft()
+        if found.time - self.decided >= self.every and found.time - self.rows[0][0] >= self.every:
+            self.decided = found.time
+            times, features = (np.array(part) for part in zip(*self.rows, strict=True))
+            info = {"video": np.full(len(times), ""), "frame": np.arange(len(times)), "time": times}
+            bag = Bags(features, np.array([0, len(times)]), np.array([""]), None, info)
+            for line in self.detectors.time_lines(bag)[0]:
+                yield from self._decide(line)
+
+    def _decide(self, line: TimeLine) -> Iterator[dict[str, Any]]:
+        """Begin or end an event by its decision about the last seconds."""
+        now, known = float(line.times[-1]), self.open.get(line.event)
+        if line.decision > 0:
+            end = max((segment.end for segment in line.segments), default=now)
+            if known is None:
+                start = line.segments[0].start
+                self.open[line.event] = _Open(start, end, line.probability)
+                yield self._report(line.event, "begins", self.open[line.event], now)
+            else:
+                known.last, known.probability = max(known.last, end), max(known.probability, line.probability)
+        elif known is not None and now - known.last >= GAP:
+            yield self._report(line.event, "ends", self.open.pop(line.event), now)
+
+    def _close_all(self) -> Iterator[dict[str, Any]]:
+        for event in list(self.open):
+            yield self._report(event, "ends", self.open.pop(event), self.newest)
+
+    def _report(self, event: str, state: str, known: _Open, now: float) -> dict[str, Any]:
+        found = {"kind": "event", "event": event, "state": state, "start": round(known.start, 3)}
+        if state == "ends":
+            found["end"] = round(known.last, 3)
+        delay = self.newest - (known.start if state == "begins" else known.last)
+        about = {"probability": round(known.probability, 4), "time": round(now, 3), "delay": round(delay, 3)}
+        return {**found, **about}
