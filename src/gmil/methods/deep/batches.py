@@ -100,9 +100,8 @@ class Table:
         The features that each model knows.
     spaces : list of Space
         How it scales these.
+        Instances are scaled in the precision that they have.
     device : torch.device
-    dtype : torch.dtype
-        Of batches. Instances are scaled in the precision that they have.
     """
 
     def __init__(

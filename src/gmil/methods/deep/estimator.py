@@ -7,11 +7,13 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, softmax
 
 from gmil.compat import Interval
 from gmil.engine import is_torch, why_not
 from gmil.errors import BackendUnavailableError, BagValidationError
+from gmil.io.model_files.damage import DamageError
 from gmil.io.model_files.schema import Array, Count, Kind
 from gmil.methods.deep.weights import Weights, check_layout
 from gmil.methods.shared.columns import varying_columns
@@ -148,7 +150,15 @@ class DeepClassifier(ScaledClassifier):
     def _complete(self) -> None:
         super()._complete()
         if hasattr(self, "weights_") and hasattr(self, "columns_") and hasattr(self, "classes_"):
-            check_layout(self.weights_, self._layout_of(self.columns_))
+            check_layout(self.weights_, self._layout_in_file())
+
+    def _layout_in_file(self) -> Layout:
+        """Return the layout by the parameters that a file gives, whatever they are."""
+        try:
+            return self._layout_of(self.columns_)
+        except (TypeError, ValueError) as error:
+            msg = f"the parameters of {type(self).__name__} are those of no network ({error})"
+            raise DamageError(msg) from error
 
     # ---------------------------------------------------------------- prediction
 
@@ -202,4 +212,7 @@ def is_count(value: Any) -> bool:
 
 
 def _some_columns(X: Instances, columns: Integers) -> Instances:
-    return X if len(columns) == X.shape[1] else X[:, columns]
+    """Return columns in the memory layout of a table that has no others, so that sums round alike."""
+    if len(columns) == X.shape[1]:
+        return X
+    return X[:, columns] if sp.issparse(X) else np.ascontiguousarray(X[:, columns])
