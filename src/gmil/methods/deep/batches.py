@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 1e6
 """Scaled features are kept within this: networks multiply them with each other."""
+_DENSE = 1 << 27
+"""Sparse instances of at most so many cells become dense: 512 MiB in single precision."""
 
 
 class Dropout(NamedTuple):
@@ -110,8 +112,10 @@ class Table:
         self.offsets, self.device = offsets, device
         self.columns = columns[0] if len(columns) == 1 else np.unique(np.concatenate(columns))
         whole = len(self.columns) == instances.shape[1]
-        self._sparse = sp.issparse(instances)
         kept = instances if whole else instances[:, self.columns]
+        if sp.issparse(kept) and kept.shape[0] * kept.shape[1] <= _DENSE:
+            kept = kept.toarray()  # copied to the device once, not with every batch
+        self._sparse = sp.issparse(kept)
         if kept.dtype not in (np.float32, np.float64):
             kept = kept.astype(np.float64)
         self._instances = kept if self._sparse else to_device(kept, device)
