@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from gmil.engine import resolve
 from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, read_frames
 from gmil.video.histograms import frame_histograms
+from gmil.video.motion import MotionSettings, motion_by_frame
 from video_clips import write_video
 
 
@@ -56,6 +59,11 @@ def main(seconds: int, n_words: int) -> None:
             count = sum(len(part.values) for part in hog3d(frames, settings))
             took = best_of(3, lambda settings=settings: sum(1 for _ in hog3d(frames, settings)))
             print(f"HOG3D, {name}: {took / seconds:.3f} ({count / seconds:.0f} descriptors of {settings.n_features})")
+        if importlib.util.find_spec("cv2") is not None:
+            for name, boxes in (("energies of the picture", False), ("energies, and boxes along tracks", True)):
+                work = partial(motion_by_frame, frames, MotionSettings(camera="none"), boxes=boxes)
+                took = best_of(3, lambda work=work: sum(1 for _ in work()))
+                print(f"optical flow, {name}: {took / seconds:.3f}")
         words = np.random.default_rng(0).random((n_words, 960), dtype=np.float32)
         vocabulary = Vocabulary(words, 1.0, IndexSettings(n_words=n_words))
         engine = resolve("auto", 1)
