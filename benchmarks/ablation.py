@@ -52,7 +52,7 @@ def kernels(*names: str) -> AbstractContextManager[Any]:
 
 
 def stacking(how: Any) -> AbstractContextManager[Any]:
-    return mock.patch(f"{WEIGHTED}.fitting.stack", how)
+    return mock.patch(f"{WEIGHTED}.weighing.ridge_weights", how)
 
 
 VARIANTS: dict[str, tuple[dict[str, Any], AbstractContextManager[Any]]] = {

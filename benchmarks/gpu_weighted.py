@@ -42,7 +42,7 @@ STAGES = [
     "gmil.weighted.witness_fitting:weigh_witnesses",
     "gmil.weighted.streaming:vectors_of",
     "gmil.weighted.streaming:_decisions",
-    "gmil.weighted.fitting:_weigh",
+    "gmil.weighted.fitting:weigh",
     "gmil.weighted.fitting:bag_features",
     "gmil.weighted.on_device.ridge:fit_candidates",
     "gmil.weighted.on_device.ridge:_distances",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -36,6 +37,7 @@ except MemoryError:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer maps more memory than the limit")
 def test_too_little_memory_is_a_memory_error_and_the_next_call_works():
     command = [sys.executable, "-c", LITTLE_MEMORY]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
