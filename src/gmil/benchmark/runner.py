@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
-from gmil.benchmark.watching import Watch, reason_of
+from gmil.benchmark.watching import Watch, exceeded, reason_of
 from gmil.errors import ClusterError
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.store import Store, is_failed
@@ -181,7 +181,10 @@ def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget], Watch], retry
             table = finished_rows(store, job)
             if table is None or (retry_failed and is_failed(table)):
                 watch.restart()
-                table = with_cost(execute(job, cell.data), watch.cost())
+                table, cost = execute(job, cell.data), watch.cost()
+                if (code := exceeded(cost, cell.budget)) is not None:
+                    raise SystemExit(code)  # it was done before the watch looked
+                table = with_cost(table, cost)
                 store.write(job.hash, table)
             if seconds_of(table) > 60 * cell.budget.once_minutes:
                 return
