@@ -55,7 +55,7 @@ class DeepClassifier(ScaledClassifier):
         "n_epochs_": Count(1),
         "losses_": Array("e"),
     }
-    _kept_parameters = ("hidden",)
+    _kept_parameters: ClassVar[tuple[str, ...]] = ("hidden",)
 
     # ---------------------------------------------------------------- the network
 
@@ -208,7 +208,7 @@ class DeepClassifier(ScaledClassifier):
 
 def is_count(value: Any) -> bool:
     """Tell whether this is a whole number above zero."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value > 0)
 
 
 def _some_columns(X: Instances, columns: Integers) -> Instances:

@@ -65,8 +65,8 @@ def _decisions(model: Any, work: FoldWork, labels: Integers, folds: list[Fold]) 
     tested = [np.flatnonzero(~fold.training) for fold in folds]
     n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
     decisions = np.full((len(folds), n_problems, len(bags)), np.nan)
-    for own, test, found in zip(decisions, tested, decide(network, weights, table, tested), strict=True):
-        own[:, test] = found.T
+    for own, test, logits in zip(decisions, tested, decide(network, weights, table, tested), strict=True):
+        own[:, test] = logits.T
     return decisions
 
 
