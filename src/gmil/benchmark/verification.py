@@ -28,8 +28,8 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     """Return what is wrong with a leaderboard, nothing where all is right, and how many figures were recomputed.
 
     Hashes are checked as records are read. Folds are drawn again from labels, groups and seeds. Where a set is here,
-    its labels are compared with those on record. All figures and statistics are computed again and compared with those
-    that were published.
+    its labels are compared with those on record. All figures and statistics are computed again and compared with
+    those that were published.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     folder : path
     """
     shelf = Shelf(folder)
-    shared = shelf.sets()
+    shared = shelf.all_sets(benchmark)
     wrong: list[str] = []
     for name, about in shared.items():
         wrong += _wrong_set(name, about)
