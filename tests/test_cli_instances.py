@@ -84,7 +84,8 @@ def test_blocks_carry_the_labels_along(run, written, made):
 
 
 def test_data_sets_by_name_have_their_own_labels(run, made, monkeypatch):
-    bunch = Bunch(bags=made.bags, y=made.y, instance_y=np.where(made.y.repeat(made.bags.sizes), made.instance_y, -1))
+    known = np.where(made.y.repeat(made.bags.sizes), made.instance_y, -1)
+    bunch = Bunch(bags=made.bags, y=made.y, instance_y=known, groups=None)
     monkeypatch.setattr(
         datasets, "load", lambda name: bunch if name == "ucf-crime" else Bunch(**{**bunch, "instance_y": None})
     )

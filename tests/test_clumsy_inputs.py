@@ -153,7 +153,7 @@ CLUMSY = [
     ("infinity", "cv {}/infinite.csv", "X contains infinity: in bag 1 (m1), instance 1, column 0 (width)"),
     ("infinity, compared", "compare {}/infinite.csv --missing median -o {}/out", "X contains infinity: in bag 1 (m1)"),
     ("a number too large", "cv {}/huge.csv", "X contains a value that is too large: 1e+200 in bag 1 (m1)"),
-    ("no such method", "cv {}/good.csv --method magic", "There is no method 'magic'; the methods are annealed-svm, "),
+    ("no such method", "cv {}/good.csv --method magic", "There is no method 'magic'; the methods are abmil, "),
     ("a name of two methods", "cv {}/good.csv --method mi-svm", "could be mi-svm-instance or mi-svm-witness"),
     ("no such parameter", "cv {}/good.csv --set clusters=3", "has no parameter 'clusters'; its parameters are"),
     ("a setting without a value", "cv {}/good.csv --set scale", "--set takes NAME=VALUE, got 'scale'."),

@@ -159,6 +159,7 @@ class TestThreads:
         def limits():
             return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
+        threads._blas.cache_clear()  # other tests may have loaded another library since
         with threadpool_limits(2, user_api="blas"):
             before = limits()
             contexts = [one_blas_thread(), one_blas_thread()]

@@ -61,10 +61,10 @@ def test_the_most_accurate_setting_inside_is_chosen_and_ties_go_to_the_first(bag
 
 def test_choosing_leaves_out_whole_groups_and_tells_the_estimator():
     """One instance per bag, the mark of its patient: one neighbour is always right where a patient is in both folds."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(3)
     groups = np.repeat(np.arange(24), 4)
     y = rng.permutation(np.arange(24) % 2)[groups]
-    marks = rng.normal(size=(24, 8))[groups] + rng.normal(0, 0.001, (96, 8)) + 0.8 * y[:, None]
+    marks = rng.normal(size=(24, 8))[groups] + rng.normal(0, 0.001, (96, 8)) + 0.7 * y[:, None]
     bags = Bags(marks, np.arange(97))
     settings = ({"n_references": 9, "n_citers": 9}, {"n_references": 1, "n_citers": 1})
     model = Tuned(gmil.CitationKNN(scale=None), settings, inner_folds=6)
