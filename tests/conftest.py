@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.browser import chromium, visit  # noqa: F401  fixtures
 
 import gmil
@@ -15,7 +15,8 @@ from gmil import Bags
 from gmil.engine import why_not
 from gmil.target_checks import outcomes_of
 
-settings.register_profile("gmil", deadline=None)  # a busy machine is no failure
+# A busy machine is no failure.
+settings.register_profile("gmil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gmil")
 
 
