@@ -235,8 +235,7 @@ def test_an_old_pytorch_is_refused(tensors, monkeypatch):
 
 
 def test_a_pytorch_with_a_known_hole_is_told(tensors, monkeypatch):
-    import torch
-
+    torch = pytest.importorskip("torch")
     save_tensor(tensors / "a.pt", patches(3))
     monkeypatch.setattr(torch, "__version__", "2.9.1")
     with pytest.warns(SlideWarning, match=r"corrupt memory in PyTorch 2\.9\.1: .* upgrade it to 2\.10"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from gmil.model_selection import survival, target_metrics
 from gmil.target_checks import check_outcomes
@@ -167,7 +168,7 @@ class TargetResult:
         if self.curves is None or self.times is None or len(self.times) < 2:
             return {}
         by_repeat = [survival.brier_errors(self.y, self.y, repeat, self.times) for repeat in self.curves[0]]
-        errors = np.trapezoid(np.mean(by_repeat, axis=0), self.times) / (self.times[-1] - self.times[0])
+        errors = trapezoid(np.mean(by_repeat, axis=0), self.times) / (self.times[-1] - self.times[0])
         limits = target_metrics.resampled_interval(lambda one, _: float(one.mean()), errors, errors, self.groups, **own)
         return {"brier": limits}
 

@@ -83,6 +83,8 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
         Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max()))
         for first, last in _runs(scores > threshold)
     ]
+    if not found:  # scores that differ by rounding alone
+        return [whole]
     surest, *others = sorted(_merged(found), key=lambda segment: -segment.score)
     return [_widened(surest, whole), *(segment for segment in others if _length(segment) >= SHORTEST_SEGMENT)]
 

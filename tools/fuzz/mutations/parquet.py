@@ -71,6 +71,8 @@ def other_column(table: pa.Table, rng: Generator) -> pa.Table:
 def change_cell(table: pa.Table, rng: Generator) -> pa.Table:
     """Change one value of a column."""
     at = int(rng.integers(table.num_columns))
+    if pa.types.is_fixed_size_list(table.schema.field(at).type):
+        return table  # old versions of pyarrow cannot write a missing one
     values = table.column(at).to_pylist()
     kinds = {float: FLOATS, int: _LONGS, str: TEXTS}
     place = int(rng.integers(len(values)))
