@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         given = getattr(item, "callspec", None)
         names = {word for value in given.params.values() for word in _names_in(value)} if given else set()
-        is_example = any(place in item.nodeid for place in ("methods/deep/", "in_order[methods/deep]"))
+        is_example = any(place in item.nodeid for place in ("methods/deep/", "methods.deep.", "[methods/deep]"))
         if names & networks or is_example:
             item.add_marker(pytest.mark.skip(reason="PyTorch is not installed: pip install 'gmil[torch]'"))
 
