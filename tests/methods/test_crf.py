@@ -565,7 +565,7 @@ def test_bags_all_alike_are_no_error():
 
 
 def test_large_bags_are_cut_to_their_best_instances(gaussian_bags):
-    bags, y = gaussian_bags(n_bags=12, sizes=(300, 400))
+    bags, y = gaussian_bags(n_bags=12, sizes=(60, 80))
     for transductive in (False, True):
         model = MICRF(max_states=3, transductive=transductive, random_state=0).fit(bags, y)
         assert model.score_instances(bags).shape == (bags.n_instances,)

@@ -183,7 +183,8 @@ def solve_margin(rows: Floats, losses: Floats, C: float) -> tuple[Floats, float]
     """Minimise ``|w|^2 / 2 + C s^2 / 2`` where ``rows @ w + s >= losses`` and no weight but the last is negative.
 
     In scaled variables this asks for the point of a polyhedron that is nearest to the origin, which non-negative least
-    squares finds exactly (Lawson and Hanson, chapter 23).
+    squares finds exactly (Lawson and Hanson, chapter 23). Columns have unit norm, as their order of magnitude differs
+    and SciPy's tolerance is absolute.
 
     Parameters
     ----------
@@ -203,6 +204,7 @@ def solve_margin(rows: Floats, losses: Floats, C: float) -> tuple[Floats, float]
     bounds = np.concatenate([losses, np.zeros(n_weights - 1)])
     system = np.column_stack([constraints, bounds]).T  # (n_weights + 2, n_constraints)
     target = np.eye(n_weights + 2)[-1]
+    system /= np.linalg.norm(system, axis=0)  # no norm is 0: the slack is part of each cut
     multipliers, _ = nnls(system, target)
     residual = system @ multipliers - target
     found = -residual[:-1] / residual[-1] * scales
