@@ -14,6 +14,9 @@ import gmil
 from gmil import ConformalClassifier, WeightedGMIL
 from gmil.conformal import Calibration, abstain_label, conformity, p_values, prediction_sets, residual_quantile
 from gmil.conformal.p_values import fewest_bags
+from gmil.engine import resolve
+from gmil.weighted.fitting import Learning
+from gmil.weighted.weighing import stacking_folds
 
 FAST = {"scales": ("standard",), "witness_model": False, "random_state": 0, "n_jobs": 1}
 
@@ -162,6 +165,26 @@ def test_coverage_is_about_what_was_asked_for(model, made):
     )
 
 
+def bags_of_rare_words(n_bags, seed, n_words=80):
+    """Return bags of three texts; positive bags have four rare words, the others one. Most words are in few bags."""
+    rng, y = np.random.default_rng(seed), np.arange(n_bags) % 2
+    texts = np.zeros((n_bags, 3, n_words))
+    for bag, label in zip(texts, y, strict=True):
+        bag[0, rng.integers(n_words, size=1 + 3 * label)] = 1
+    return gmil.Bags.from_list(list(texts)), y
+
+
+def test_words_that_no_training_bag_has_do_not_spoil_coverage():
+    """A word of one training bag is far out in it; words of new bags, unknown, must be so, too (else 0.64)."""
+    found = []
+    for seed in range(6):
+        bags, y = bags_of_rare_words(240, seed)
+        model = WeightedGMIL(scales=["standard"], views=["range", "moments"], witness_model=False, random_state=0)
+        sets = model.fit(bags[:40], y[:40]).predict_set(bags[40:], 0.8, randomized=True, random_state=0)
+        found.append(covered(sets, y[40:]))
+    assert 0.77 < np.mean(found) < 0.9
+
+
 def test_cross_conformal_sets_come_from_the_models_that_left_bags_out(made):
     bags, y = made
     model = ConformalClassifier(gmil.BagStatistics(), cv=3, random_state=0).fit(bags[:60], y[:60])
@@ -244,6 +267,48 @@ def test_sets_of_several_labels(gaussian_bags):
     found = model.predict(new, abstain=True)
     assert set(found.ravel()) <= {-1, 0, 1}
     assert (found[new_y == 0, 1] <= 0).mean() > 0.75
+
+
+@pytest.fixture(scope="module")
+def several(made):
+    """Return bags of three labels, of which the last is rare, and groups."""
+    bags, y = made
+    second = np.array([bag[:, 1].max() > 1.2 for bag in bags])
+    return bags, np.column_stack([y, second, np.arange(500) % 50 == 0]).astype(int), np.arange(500) // 10
+
+
+@pytest.mark.parametrize("method", ["cv+", "cv", "split"])
+def test_any_classifier_of_several_labels_has_sets_of_each(several, method, tmp_path):
+    bags, labels, groups = several
+    model = ConformalClassifier(WeightedGMIL(**FAST, views=["range"]), method=method, cv=3, random_state=0)
+    model.fit(bags[:100], labels[:100], groups=groups[:100] if method == "cv" else None)
+    assert model.left_out_decisions_.shape == (100, 3)
+    assert_array_equal(model.predict(bags[100:]), model.estimator_.predict(bags[100:]))
+    with pytest.warns(UserWarning, match="rule out the class 2"):
+        sets = model._sets(bags[100:], 0.8)
+    assert sets[:, 2].all()  # two bags have the label: too few to rule it out
+    has = labels[100:, :2] == 1
+    assert 0.7 < sets[:, :2][has].mean() < 0.95
+    assert 0.7 < sets[:, 3:5][~has].mean() < 0.95
+    model.save(tmp_path / "model.gmil")
+    assert_array_equal(gmil.load(tmp_path / "model.gmil").predict(bags[:20]), model.predict(bags[:20]))
+
+
+def test_labels_one_by_one_are_needed_where_a_classifier_knows_one_alone(several):
+    bags, labels, _ = several
+    with pytest.raises(gmil.BagValidationError, match=r"estimator knows one label a bag.*BagStatistics"):
+        ConformalClassifier(gmil.BagStatistics()).fit(bags, labels)
+    small = WeightedGMIL(**FAST, views=["range"])
+    refitted = ConformalClassifier(small, method="split", random_state=0).fit(bags[:60], labels[:60])
+    assert refitted.fit(bags[:60], labels[:60, 0]).predict_set(bags[:9], 0.5).shape == (9, 2)
+    assert not refitted.multilabel_
+
+
+def test_rare_combinations_of_labels_do_not_keep_weights_from_being_found_elsewhere():
+    positive = np.array([[True, False], [False, False]] * 10 + [[True, True]])
+    folds = stacking_folds(Learning(positive, np.ones(21), None, ("linear",), 21, resolve("numpy")))
+    assert len(folds) == 5
+    assert_array_equal(np.sum(folds, axis=0), np.ones(21))
 
 
 def test_bags_in_blocks_give_the_same_sets(made, tmp_path):

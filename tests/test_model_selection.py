@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import gmil
 from gmil import GMIL, Bags, BagValidationError, PerInstance, cross_validate
-from gmil.model_selection.folds import estimator_seed, fold_numbers
+from gmil.model_selection.folds import estimator_seed, fold_numbers, with_seed
 from gmil.scale import LazyBags
 
 
@@ -121,8 +121,8 @@ def test_seeds_differ_between_folds_and_repeats_and_are_the_same_again(data):
 @pytest.mark.parametrize("model", [GMIL(5), gmil.EMDD(n_start_bags=2), gmil.VLADClassifier(), gmil.WeightedGMIL()])
 def test_a_repeat_is_what_the_next_seed_gives(data, model):
     bags, y = data
-    several = cross_validate(model, bags, y, cv=3, repeats=3, random_state=4)
-    for repeat in range(3):
+    several = cross_validate(model, bags, y, cv=3, repeats=2, random_state=4)
+    for repeat in range(2):
         alone = cross_validate(model, bags, y, cv=3, random_state=4 + repeat)
         np.testing.assert_allclose(several.decisions[:, repeat], alone.decisions[:, 0], atol=1e-12)
 
@@ -205,7 +205,7 @@ def test_a_single_training_group_is_not_passed_on(data):
     cross_validate(gmil.WeightedGMIL(), bags, y, cv=2, groups=np.arange(60) % 2)
 
 
-@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("lazy", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_choices_inside_leave_out_whole_groups(lazy):
     """Bags of a patient share a mark that says nothing about other patients: without groups the mark wins."""
     rng = np.random.default_rng(0)
@@ -244,6 +244,43 @@ def test_splitters(data):
         cross_validate(GMIL(5), bags, y, cv=ShuffleSplit(3, random_state=0))
     with pytest.raises(BagValidationError, match=r"bag 1 is tested never"):
         cross_validate(GMIL(5), bags, y, cv=[(np.arange(1, 60), [0])])
+
+
+@pytest.fixture(scope="module")
+def drawn_again():
+    """Return four splits of 60 bags into training, nothing and test, as tools draw them again and again."""
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(60) for _ in range(4)]
+    return [(order[:36], order[45:]) for order in orders]
+
+
+def test_splits_that_test_bags_again_are_a_repeat_each(data, drawn_again):
+    bags, y = data
+    result = cross_validate(GMIL(5), bags, y, cv=iter(drawn_again))
+    assert result.predictions.shape == (1, 4, 60)
+    rates, areas = [], []
+    for number, (train, test) in enumerate(drawn_again):
+        np.testing.assert_array_equal(np.flatnonzero(result.tested[number]), np.sort(test))
+        model = with_seed(GMIL(5), estimator_seed(0, number, 0)).fit(bags[np.sort(train)], y[np.sort(train)])
+        rates.append(np.mean(model.predict(bags[test]) == y[test]))
+        areas.append(roc_auc_score(y[test], model.decision_function(bags[test])))
+    assert result.accuracy() == pytest.approx(np.mean(rates))
+    assert result.accuracy_std() == pytest.approx(np.std(rates, ddof=1))
+    assert result.auc() == pytest.approx(np.mean(areas))
+    low, high = result.accuracy_interval()
+    assert low <= result.accuracy() <= high
+    assert result.kappa_interval()[0] <= result.kappa() <= result.kappa_interval()[1]
+    assert "4 splits of 60 bags" in repr(result)
+
+
+def test_repeated_splits_are_not_repeated_again_and_do_not_train_on_what_they_test(data, drawn_again):
+    bags, y = data
+    with pytest.raises(BagValidationError, match="repeats must be 1 where splits are given"):
+        cross_validate(GMIL(5), bags, y, cv=drawn_again, repeats=2)
+    with pytest.raises(BagValidationError, match="cv must not train on what it tests, but split 1 does"):
+        cross_validate(GMIL(5), bags, y, cv=[*drawn_again[:1], (np.arange(60), drawn_again[0][1])])
+    with pytest.warns(UserWarning, match="groups are trained on and tested"):
+        cross_validate(GMIL(5), bags, y, cv=drawn_again, groups=np.arange(60) // 3)
 
 
 def test_pipelines_and_other_inputs(data):
@@ -373,7 +410,7 @@ def both_ways(parameters, bags, y, **arguments):
 )
 def test_all_folds_at_once_are_the_same_as_fold_by_fold(data, parameters, backend):
     bags, y = data
-    together, apart = both_ways({**parameters, "backend": backend}, bags, y, cv=6, repeats=2, random_state=3)
+    together, apart = both_ways({**parameters, "backend": backend}, bags, y, cv=3, repeats=2, random_state=3)
     np.testing.assert_allclose(together.decisions, apart.decisions, atol=1e-9)
     np.testing.assert_array_equal(together.predictions, apart.predictions)
     assert together.positive_label == apart.positive_label

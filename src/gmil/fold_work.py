@@ -19,6 +19,10 @@ Decisions are about all bags, training and test, and say how positive they are: 
 """
 
 
+ScoreReceiver = Callable[[int, int, "Floats"], None]
+"""Takes the number of a setting, the number of a fold, and scores of the instances it tests, (n_some, n_problems)."""
+
+
 class Fold(NamedTuple):
     """One fold of one repeat."""
 
@@ -37,6 +41,7 @@ class FoldWork(NamedTuple):
     n_jobs: int | None = None  # threads
     progress: Callable[[int, int], None] | None = None
     instance_labels: Integers | None = None  # (n_instances, n_problems); where given, instances are scored too
+    receive_scores: ScoreReceiver | None = None  # takes these scores, of an estimator with ``_folds_score_instances``
 
     @property
     def n_fits(self) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import shutil
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.slides.made import table
@@ -85,6 +87,23 @@ def test_given_splits_are_the_folds(made, tmp_path):
     assert row["folds"] == 3
     done = run("cv", made, *COLUMNS, "--splits", marks, "--group", "case_id", "--json")
     assert "groups are trained on and tested" in done.stderr
+
+
+def test_splits_that_clam_drew_again_and_again(made, tmp_path):
+    names, folder, rng = gmil.scan(made)[0].bag_ids, tmp_path / "splits", np.random.default_rng(0)
+    folder.mkdir()
+    for number in range(3):
+        order = rng.permutation(names).tolist()
+        sides = itertools.zip_longest(order[:14], order[14:18], order[18:], fillvalue="")
+        table(
+            folder / f"splits_{number}.csv", ["", "train", "val", "test"], *([i, *row] for i, row in enumerate(sides))
+        )
+    row = json.loads(run("cv", made, *COLUMNS, "--splits", folder, "--json").stdout)[0]
+    assert (row["folds"], row["repeats"]) == (1, 3)
+    assert row["accuracy_std"] is not None
+    assert "3 splits" in run("cv", made, *COLUMNS, "--splits", folder).stdout
+    done = run("cv", made, *COLUMNS, "--splits", folder, "-o", tmp_path / "page.html", code=2)
+    assert "do not test every bag once" in done.stderr
 
 
 def test_errors_name_options(made, tmp_path):

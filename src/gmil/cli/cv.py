@@ -116,6 +116,9 @@ def _write_page(done: list[Validated], importance: int | None, target: Path) -> 
     from gmil.reporting import Report
     from gmil.reporting.validations import Validation, summarize_validations
 
+    if not all(found.result.tested.all() for found in done):
+        msg = "A page shows every bag when it was tested, but the splits do not test every bag once. Leave out -o."
+        raise BagValidationError(msg)
     with Stages() as progress, said_warnings():
         shared: dict[str, Any] = {"importance": importance, "progress": progress}
         asked = [Validation(f.result, f.data.bags, f.data.name, f.estimator, f.data.y, **shared) for f in done]
@@ -161,8 +164,8 @@ def _validate(
         "dataset": data.name,
         "method": method,
         "params": {name: _as_json(value) for name, value in last_step(estimator)[1].get_params(deep=False).items()},
-        "folds": protocol.folds if data.folds is None else len(data.folds),
-        "repeats": protocol.repeats,
+        "folds": result.n_folds,
+        "repeats": len(result.folds),
         "seed": protocol.seed,
         "groups": None if data.groups is None else len(set(data.groups.tolist())),
         **result.figures(),
@@ -208,7 +211,10 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     ]
     first = rows[0]
     whole = "" if first["groups"] is None else " of whole groups"
-    title = f"{first['repeats']} x {first['folds']}-fold{whole}, seed {first['seed']}; accuracies in per cent"
+    splits = (
+        f"{first['repeats']} x {first['folds']}-fold{whole}" if first["folds"] > 1 else f"{first['repeats']} splits"
+    )
+    title = f"{splits}, seed {first['seed']}; accuracies in per cent"
     if "quadratic_kappa" in first:
         columns[2:2] = ["quadratic kappa", "its 95 % interval"]
         for row, line in zip(rows, cells, strict=True):

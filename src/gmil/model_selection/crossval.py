@@ -16,13 +16,14 @@ from gmil.bags.tables import missing_entries
 from gmil.base import BagClassifier
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork, Worker
-from gmil.model_selection.fold_by_fold import fold_by_fold
+from gmil.model_selection.fold_by_fold import fold_by_fold, no_scores
 from gmil.model_selection.folds import (
     check_seed,
     estimator_seed,
     fold_numbers,
     is_indicator,
     last_step,
+    repeated_splits,
     reusable_splits,
     strata,
     training_folds_are_complete,
@@ -78,7 +79,9 @@ def cross_validate(
     cv : int, splitter or iterable, default=10
         A number is that many shuffled, stratified folds (with ``groups``, stratified folds of whole groups),
         seeded by ``random_state + repeat``. Folds of values are shuffled, those of times stratified by events. A
-        splitter must test every bag exactly once; the splits of an iterable serve every repeat.
+        splitter must test every bag exactly once; the splits of an iterable serve every repeat. A list of splits that
+        test some bags again (training and test bags drawn anew, as CLAM's ``splits_0.csv``, ...) is one repeat each:
+        bags that a split neither trains on nor tests have no part in it.
     repeats : int, default=1
         How often to repeat, with other folds and other seeds. Repeat r is what ``random_state + r`` gives alone.
     groups : array of shape (n_bags,), optional
@@ -150,13 +153,18 @@ def cross_validate(
     if instance_y is not None:
         refuse_without_scores(estimator)
         instance_labels = check_instance_labels(instance_y, bags, y)
-    folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
+    again = repeated_splits(cv, len(y), groups)
+    if again is None:
+        folds = np.array([fold_numbers(cv, strata(y), groups, random_state + repeat) for repeat in range(repeats)])
+    else:
+        _refuse_beside_repeated_splits(repeats, instance_y)
+        folds = again
     settings = [{}] if param_grid is None else list(ParameterGrid(param_grid))
     estimator = _with_positive_class(estimator, settings, y)
     threads = n_processes if n_jobs is None else n_jobs
     fits = _every_fold(folds, random_state)
     work = FoldWork(settings, bags, y, fits, groups, threads, progress, instance_labels)
-    together = _folds_together(estimator, work, folds)
+    together = _folds_together(estimator, work, folds) if again is None else None
     if together is None:
         work = work._replace(n_jobs=n_jobs)
         found = fold_by_fold(estimator, work, folds, random_state, n_processes)
@@ -175,9 +183,19 @@ def _every_fold(folds: Integers, random_state: int) -> list[Fold]:
 def _folds_together(estimator: Any, work: FoldWork, folds: Integers) -> Worker | None:
     """Return what decides about all folds together, where the class of the estimator itself can do that."""
     can = vars(type(estimator)).get("_folds_together")
-    if can is None or work.instance_labels is not None or not training_folds_are_complete(work.y, folds):
+    unscored = work.instance_labels is not None and not getattr(estimator, "_folds_score_instances", False)
+    if can is None or unscored or not training_folds_are_complete(work.y, folds):
         return None
     return cast("Worker | None", can(estimator, work))
+
+
+def _refuse_beside_repeated_splits(repeats: int, instance_y: Any) -> None:
+    if repeats > 1:
+        msg = f"must be 1 where splits are given that test bags again, each of which is a repeat; got {repeats}."
+        raise BagValidationError(msg, parameter="repeats")
+    if instance_y is not None:
+        msg = "Splits that test bags again have no scores of all instances. Leave out labels of instances."
+        raise BagValidationError(msg, parameter="instance_y")
 
 
 def _check_numbers(repeats: Any, random_state: Any) -> int:
@@ -219,14 +237,21 @@ def _all_at_once(decide: Worker, estimator: Any, work: FoldWork, folds: Integers
         rows, columns = np.nonzero(tested[some])
         decisions[setting, repeat_of[some][rows], columns] = found[rows, :, columns]
 
+    instances = None if work.instance_labels is None else no_scores(work, decisions.shape)
+
+    def keep_scores(setting: int, fold: int, found: Floats) -> None:
+        assert instances is not None
+        instances.scores[setting, repeat_of[fold], np.repeat(tested[fold], work.bags.sizes)] = found
+
     start = time.perf_counter()
-    decide(work, keep)
+    decide(work._replace(receive_scores=keep_scores), keep)
     seconds = time.perf_counter() - start
     found = decisions[..., 0] if is_one_problem else decisions
     settings = [dict(setting) for setting in work.settings]
     oriented, predictions, positive_label = _oriented(estimator, settings, found, y)
     shared = np.full((n_settings, len(folds), n_folds), seconds / work.n_fits)
-    return CVResult(y, predictions, oriented, folds, shared, np.zeros_like(shared), settings, positive_label)
+    result = CVResult(y, predictions, oriented, folds, shared, np.zeros_like(shared), settings, positive_label)
+    return replace(result, instances=instances)
 
 
 def _oriented(

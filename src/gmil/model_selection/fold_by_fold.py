@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from gmil.base import BagClassifier
 from gmil.engine import n_threads, one_blas_thread
 from gmil.errors import BagValidationError
-from gmil.model_selection.folds import estimator_seed, fit_with_groups, is_indicator, last_step, with_seed
+from gmil.model_selection.folds import LEFT_OUT, estimator_seed, fit_with_groups, is_indicator, last_step, with_seed
 from gmil.model_selection.instance_result import InstanceResult
 from gmil.model_selection.result import CVResult
 from gmil.safety.processes import bound
@@ -46,7 +46,8 @@ def fold_by_fold(
 ) -> CVResult:
     """Fit and predict under every setting, in every fold of every repeat.
 
-    ``folds (n_repeats, n_bags)`` says which fold tests each bag; ``work.n_jobs``, how many threads a fit has.
+    ``folds (n_repeats, n_bags)`` says which fold tests each bag, see `gmil.model_selection.folds.repeated_splits` for
+    those that none does; ``work.n_jobs``, how many threads a fit has.
     """
     bags, y, settings = work.bags, work.y, [dict(setting) for setting in work.settings]
     n_folds = int(folds.max()) + 1
@@ -54,7 +55,7 @@ def fold_by_fold(
     several = is_indicator(y)
     classes = np.arange(y.shape[1]) if several else np.unique(y)
     shape = (len(settings), len(folds), len(y))
-    predictions = np.empty((*shape, *y.shape[1:]), dtype=y.dtype)
+    predictions = np.zeros((*shape, *y.shape[1:]), dtype=y.dtype)
     decisions = np.full(shape if len(classes) == 2 and not several else (*shape, len(classes)), np.nan)
     seconds = np.zeros((2, len(settings), len(folds), n_folds))
     threads = 1 if n_processes is not None else _threads_over_folds(estimator, work)
@@ -62,12 +63,17 @@ def fold_by_fold(
     each = work._replace(settings=(), folds=(), progress=None)  # what travels to other processes
     tasks = (
         delayed(bound(_run_fold))(
-            estimator, {**settings[s], **alone}, each, folds[r] == f, estimator_seed(random_state, r, f), classes
+            estimator,
+            {**settings[s], **alone},
+            each,
+            ((folds[r] != f) & (folds[r] != LEFT_OUT), folds[r] == f),
+            estimator_seed(random_state, r, f),
+            classes,
         )
         for s, r, f in places
     )
     positive_labels: list[Any] = [None] * len(settings)
-    instances = None if work.instance_labels is None else _no_scores(work, shape)
+    instances = None if work.instance_labels is None else no_scores(work, shape)
     results = _in_threads(tasks, threads) if threads > 1 else _in_processes(tasks, bags, n_processes)
     for done, ((s, r, f), result) in enumerate(zip(places, results, strict=True), start=1):
         test = folds[r] == f
@@ -81,7 +87,7 @@ def fold_by_fold(
     return replace(found, instances=instances)
 
 
-def _no_scores(work: FoldWork, shape: tuple[int, ...]) -> InstanceResult:
+def no_scores(work: FoldWork, shape: tuple[int, ...]) -> InstanceResult:
     """Return what has room for scores of instances under every setting, in every repeat."""
     labels: Any = work.instance_labels
     room = np.full((*shape[:2], *labels.shape), np.nan)
@@ -118,15 +124,16 @@ def _run_fold(
     estimator: BaseEstimator,
     setting: Mapping[str, Any],
     work: FoldWork,
-    test: NDArray[np.bool_],
+    split: tuple[NDArray[np.bool_], NDArray[np.bool_]],
     seed: int,
     classes: NDArray[Any],
 ) -> _FoldResult:
     model = with_seed(estimator, seed, setting)
-    training, held_out = work.bags[~test], work.bags[test]
-    training_groups = None if work.groups is None else work.groups[~test]
+    train, test = split
+    training, held_out = work.bags[train], work.bags[test]
+    training_groups = None if work.groups is None else work.groups[train]
     start = time.perf_counter()
-    fit_with_groups(model, training, work.y[~test], training_groups)
+    fit_with_groups(model, training, work.y[train], training_groups)
     fitted = time.perf_counter()
     predictions, decisions = _decide(model, held_out, classes)
     end = time.perf_counter()

@@ -93,6 +93,35 @@ def _numbered(splitter: Any, y: NDArray[Any], groups: Integers | None) -> Intege
     return folds
 
 
+_GIVEN = type(check_cv([]))
+"""What scikit-learn wraps given splits in."""
+TRAINED, LEFT_OUT = -1, -2
+"""In place of the number of a fold, where given splits do not test every bag: trained on, and neither (validation)."""
+
+
+def repeated_splits(cv: Any, n_bags: int, groups: Any) -> Integers | None:
+    """Return given splits, some of which test the same bags, as repeats of one fold, (n_splits, n_bags); else None.
+
+    Tools of the field draw training, validation and test bags again and again (CLAM's ``splits_0.csv``, ...). Bags
+    that a split tests are 0; `TRAINED` and `LEFT_OUT` are the others. ``cv`` is what `reusable_splits` returns.
+    """
+    if not isinstance(cv, _GIVEN):
+        return None
+    splits = list(cv.split(np.zeros(n_bags)))
+    tested = np.concatenate([np.asarray(test) for _, test in splits])
+    if len(np.unique(tested)) == len(tested):
+        return None
+    folds = np.full((len(splits), n_bags), LEFT_OUT)
+    for number, (row, (train, test)) in enumerate(zip(folds, splits, strict=True)):
+        row[train] = TRAINED
+        if (row[test] == TRAINED).any():
+            msg = f"must not train on what it tests, but split {number} does. Correct it."
+            raise BagValidationError(msg, parameter="cv")
+        row[test] = 0
+        _warn_about_split_groups(row[row != LEFT_OUT], None if groups is None else np.asarray(groups)[row != LEFT_OUT])
+    return folds
+
+
 def reusable_splits(cv: Any) -> Any:
     """Return ``cv`` so that every repeat can ask it again: a generator of splits gives them once only."""
     if isinstance(cv, (int, np.integer)) or hasattr(cv, "split"):
@@ -142,15 +171,24 @@ def is_indicator(y: NDArray[Any]) -> bool:
 
 def strata(y: NDArray[Any]) -> NDArray[Any]:
     """Return what folds are balanced by: labels, or combinations of an indicator matrix with the rare ones as one."""
-    if not is_indicator(y):
-        return y
-    _, number, count = np.unique(y, axis=0, return_inverse=True, return_counts=True)
+    return combinations(y) if is_indicator(y) else y
+
+
+def combinations(indicator: NDArray[Any], least: int = 2) -> Integers:
+    """Return a number for every combination of labels; those of fewer than ``least`` bags are one together.
+
+    Where these are too few even so, they join the commonest combination.
+
+    >>> combinations(np.array([[1, 0], [1, 0], [0, 0], [0, 0], [1, 1], [0, 1]])).tolist()
+    [1, 1, 0, 0, 2, 2]
+    """
+    _, number, count = np.unique(indicator, axis=0, return_inverse=True, return_counts=True)
     number = number.ravel()
-    rare = count[number] < 2
+    rare = count[number] < least
     number[rare] = len(count)
-    if rare.sum() == 1:
+    if rare.sum() < least:
         number[rare] = int(count.argmax())
-    return number
+    return np.unique(number, return_inverse=True)[1].ravel()
 
 
 def training_folds_are_complete(y: NDArray[Any], folds: Integers) -> bool:

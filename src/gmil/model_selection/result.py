@@ -32,12 +32,13 @@ class CVResult:
     ----------
     y : array of shape (n_bags,), or an indicator matrix of shape (n_bags, n_labels)
     predictions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_labels)
-        The label predicted for every bag when it was in the test fold.
+        The label predicted for every bag when it was in the test fold; without meaning where it was in none.
     decisions : array of shape (n_settings, n_repeats, n_bags) or (n_settings, n_repeats, n_bags, n_classes)
         Of two classes they are about the second of ``np.unique(y)``, whichever is positive. NaN where the estimator
         has no decisions.
     folds : array of shape (n_repeats, n_bags)
-        The test fold of every bag.
+        The test fold of every bag. Where splits were given that test some bags again, each is a repeat of one fold, and
+        bags that it does not test are below zero.
     fit_seconds, predict_seconds : arrays of shape (n_settings, n_repeats, n_folds)
         Where folds are worked on together, the whole time is shared evenly among the fits.
     params : list of dict
@@ -80,12 +81,18 @@ class CVResult:
         accuracy = np.atleast_1d(self.accuracy())
         shown = f"{accuracy[0]:.3f}" if len(accuracy) == 1 else f"{accuracy.min():.3f} to {accuracy.max():.3f}"
         settings = "" if len(accuracy) == 1 else f"{len(accuracy)} settings, "
-        return f"CVResult({settings}{len(self.folds)} x {self.n_folds}-fold of {len(self.y)} bags, accuracy {shown})"
+        how = f"{len(self.folds)} x {self.n_folds}-fold" if self.tested.all() else f"{len(self.folds)} splits"
+        return f"CVResult({settings}{how} of {len(self.y)} bags, accuracy {shown})"
 
     @property
     def n_folds(self) -> int:
         """The number of folds."""
         return int(self.fit_seconds.shape[-1])
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Which bags every repeat tests, (n_repeats, n_bags): all, unless splits were given that test some again."""
+        return np.asarray(self.folds >= 0)
 
     @property
     def instance_scores(self) -> Floats | None:
@@ -96,9 +103,12 @@ class CVResult:
 
     @property
     def correct(self) -> NDArray[Any]:
-        """Whether every bag was right, or the share of its labels that were, (n_settings, n_repeats, n_bags)."""
+        """Whether every bag was right, or the share of its labels that were, (n_settings, n_repeats, n_bags).
+
+        A bag that is not ``tested`` is not right.
+        """
         right = np.asarray(self.predictions == self.y)
-        return right.mean(axis=-1) if self.y.ndim == 2 else right
+        return (right.mean(axis=-1) if right.ndim == 4 else right) * self.tested
 
     def one_vs_rest(self, label: Any) -> CVResult:
         """Return the result of one class against all others, or of one label of several: classes True and False.
@@ -170,9 +180,11 @@ class CVResult:
         random_state : int
             The seed of the draws.
         """
-        rates = self.correct.mean(axis=1)  # (n_settings, n_bags)
+        often = self.tested.sum(axis=0)
+        rates = ((self.correct * self.tested).sum(axis=1) / np.maximum(often, 1))[:, often > 0]  # (n_settings, n_bags)
+        groups = None if self.groups is None else self.groups[often > 0]
         found = [
-            metrics.mean_interval(r, self.groups, level=level, n_resamples=n_resamples, random_state=random_state)
+            metrics.mean_interval(r, groups, level=level, n_resamples=n_resamples, random_state=random_state)
             for r in rates
         ]
         # Folds of unequal size weigh bags unequally: the mean over folds may lie beside that over bags.
@@ -244,7 +256,10 @@ class CVResult:
         Grades are in the order of ``np.unique(y)``, or in that of the ``grades`` that the estimator was given.
         """
         true, predicted = self.ranks()
-        found = [[metrics.quadratic_kappa(true, one) for one in setting] for setting in predicted]
+        found = [
+            [metrics.quadratic_kappa(true[own], one[own]) for one, own in zip(setting, self.tested, strict=True)]
+            for setting in predicted
+        ]
         return _plain(np.mean(found, axis=1))
 
     def kappa_interval(self, level: float = 0.95, random_state: int = 0) -> tuple[float, float]:
@@ -257,9 +272,11 @@ class CVResult:
             The seed of the draws.
         """
         true, predicted = (part.astype(np.float64) for part in self.ranks())
+        predicted = np.where(self.tested, predicted, np.nan)
 
         def mean_kappa(grades: Any, repeats: Any) -> float:
-            return float(np.mean([metrics.quadratic_kappa(grades, one) for one in repeats.T]))
+            known = [(one, np.isfinite(one)) for one in repeats.T]
+            return float(np.mean([metrics.quadratic_kappa(grades[own], one[own]) for one, own in known]))
 
         own: dict[str, Any] = {"level": level, "random_state": random_state}
         return resampled_interval(mean_kappa, true, predicted[0].T, self.groups, **own)
@@ -269,7 +286,8 @@ class CVResult:
         labels = np.unique(self.y)
         order = labels if self.grades is None else np.array([g for g in self.grades if g in set(labels.tolist())])
         rank = np.argsort(order)
-        return rank[np.searchsorted(labels, self.y)], rank[np.searchsorted(labels, self.predictions)]
+        predicted = np.where(self.tested, self.predictions, labels[0])
+        return rank[np.searchsorted(labels, self.y)], rank[np.searchsorted(labels, predicted)]
 
     def majority_accuracy(self) -> float:
         """Return the accuracy of always naming the most frequent class."""

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from scipy.special import logit
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from gmil.base import BagClassifier, grouped_fit, register
+from gmil.base import BagClassifier, Training, grouped_fit, register
 from gmil.compat import HasMethods, Interval
 from gmil.conformal.predicting import TRAINING_LABELS, PredictsSets
-from gmil.io.model_files.schema import Array, Either, Fitted, Items, Kind
+from gmil.engine import resolve
+from gmil.errors import BagValidationError
+from gmil.io.model_files.schema import Array, Either, Fitted, Flag, Items, Kind, OrMissing
 from gmil.methods.baselines.statistics import BagStatistics
 from gmil.methods.ensemble.members import with_positive_class
-from gmil.model_selection.folds import fit_with_groups, inner_folds, last_step, with_seed
+from gmil.model_selection.folds import combinations, fit_with_groups, inner_folds, last_step, with_seed
 from gmil.model_selection.scoring import decisions_of
 from gmil.parameters import parameter, parameters
 from gmil.safety.processes import bound
+from gmil.sampling import make_generator
+from gmil.validation import check_groups, check_label_count, indicator_of
 
 if TYPE_CHECKING:
-    from gmil.base import Training
+    from numpy.typing import NDArray
+
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 NO_MODEL = -1
@@ -45,6 +51,9 @@ class ConformalClassifier(PredictsSets, BagClassifier):
 
     ``predict_set`` gives every bag the classes that cannot be ruled out, and ``predict(..., abstain=True)`` leaves bags
     undecided whose set is not one class. Everything else is what the estimator inside tells.
+
+    With an indicator matrix as y (bags of several labels), every label is a problem of its own: column j of a set tells
+    whether label j cannot be ruled out. The estimator has to know such labels, as `WeightedGMIL` does.
 
     Parameters
     ----------
@@ -77,8 +86,10 @@ class ConformalClassifier(PredictsSets, BagClassifier):
         By the models that left out the bag; NaN for bags that none has left out.
     left_out_models_ : array of shape (n_bags,)
         Which model of "cv+" that is, else 0; -1 for none.
-    training_labels_, training_groups_ : arrays of shape (n_bags,)
-        Class numbers; groups, or None.
+    training_labels_, training_groups_ : arrays of shape (n_bags,), or an indicator matrix; or None
+        Class numbers; groups.
+    multilabel_ : bool
+        Whether bags have several labels; ``classes_`` are then the numbers of the columns.
 
     References
     ----------
@@ -110,7 +121,10 @@ class ConformalClassifier(PredictsSets, BagClassifier):
         "left_out_decisions_": Either(Array("B", infinite=True, nan=True), Array("B", "C", infinite=True, nan=True)),
         "left_out_models_": Array("B", dtype="i", at_least=NO_MODEL),
         **TRAINING_LABELS,
+        "multilabel_": OrMissing(Flag()),
     }
+
+    multilabel_ = False  # of models of older files, too
 
     _takes_estimators = True
     fit = grouped_fit
@@ -119,8 +133,30 @@ class ConformalClassifier(PredictsSets, BagClassifier):
     def _reads_blocks(self) -> bool:  # type: ignore[override]
         return bool(getattr(self._base(), "_reads_blocks", False))
 
+    def _fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+        indicator = indicator_of(y)
+        self.multilabel_ = indicator is not None
+        if indicator is None:
+            return super()._fit(X, y, groups, sample_weight)
+        self._refuse_one_label_alone()
+        bags = self._check_bags(X)
+        check_label_count(len(indicator), bags)
+        self.classes_, self.pos_label_ = np.arange(indicator.shape[1]), None
+        numbers, backend = check_groups(groups, len(bags)), resolve("auto", self.n_jobs)
+        balanced_by, generator = combinations(indicator, self.cv), make_generator(self.random_state)
+        self._learn(Training(bags, indicator, balanced_by, numbers, np.ones(len(bags)), backend, generator))
+        return self
+
+    def _refuse_one_label_alone(self) -> None:
+        _, decides = last_step(self._base())
+        if not get_tags(decides).classifier_tags.multi_label:
+            got = f"got an indicator matrix as y for {type(decides).__name__}"
+            msg = f"knows one label a bag, {got}. Pass WeightedGMIL(), or one column of y."
+            raise BagValidationError(msg, parameter="estimator")
+
     def _learn(self, training: Training) -> None:
-        classes = np.searchsorted(self.classes_, training.y)
+        several = self.multilabel_
+        classes = training.labels if several else np.searchsorted(self.classes_, training.y)
         folds = inner_folds(classes, self.cv, training.generator, training.groups)
         folds = folds[:1] if self.method == "split" else folds
         base, seed = self._told_base(), int(training.generator.integers(2**31 - 1))
@@ -130,13 +166,14 @@ class ConformalClassifier(PredictsSets, BagClassifier):
             delayed(bound(_fit_on))(base, training, chosen, seed) for chosen in wanted
         )
         self.estimator_, self.estimators_ = models[-1], models[:-1] if self.method == "cv+" else []
-        self.training_labels_, self.training_groups_ = classes, training.groups
+        self.training_labels_ = training.y > 0 if several else classes
+        self.training_groups_ = training.groups
         self._leave_out(training.bags, folds, models)
 
     def _leave_out(self, bags: Any, folds: list[Booleans], models: list[Any]) -> None:
         """Set what every bag was decided to be by the model that had not seen it."""
-        n_classes = len(self.classes_)
-        decisions = np.full((len(bags), n_classes) if n_classes > 2 else len(bags), np.nan)
+        one_a_bag = len(self.classes_) == 2 and not self.multilabel_
+        decisions = np.full(len(bags) if one_a_bag else (len(bags), len(self.classes_)), np.nan)
         numbers = np.full(len(bags), NO_MODEL)
         for number, test in enumerate(folds):
             decisions[test] = self._decisions_by(models[number], bags[test])
@@ -144,13 +181,18 @@ class ConformalClassifier(PredictsSets, BagClassifier):
         self.left_out_decisions_, self.left_out_models_ = decisions, numbers
 
     def _decisions_by(self, model: Any, bags: Any) -> Floats:
-        """Return decisions about ``classes_[1]``, or about every class."""
+        """Return decisions about ``classes_[1]``, or about every class or label."""
         found = np.asarray(decisions_of(model, bags), dtype=np.float64)
+        if self.multilabel_:
+            return found if hasattr(model, "decision_function") else logit(found)
         return found if found.ndim == 1 or len(self.classes_) > 2 else found[:, 1] - found[:, 0]
 
     def _decide(self, X: Any) -> Floats:
         bags = self._new_bags(X)
         return self._oriented(self._decisions_by(self.estimator_, bags))
+
+    def _labels_of(self, decisions: Floats) -> NDArray[Any]:
+        return (decisions > 0).astype(np.int64) if self.multilabel_ else super()._labels_of(decisions)
 
     def _models_of_left_out(self) -> Integers | None:
         return self.left_out_models_
@@ -205,5 +247,6 @@ class ConformalClassifier(PredictsSets, BagClassifier):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = get_tags(self._base()).classifier_tags.multi_class
+        inside = get_tags(self._base()).classifier_tags
+        tags.classifier_tags.multi_class, tags.classifier_tags.multi_label = inside.multi_class, inside.multi_label
         return tags
