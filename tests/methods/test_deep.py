@@ -18,6 +18,7 @@ from gmil import ABMIL, CLAM, DSMIL, Bags, MeanMLP, MINet, TransMIL
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
 
 from gmil.methods.deep.batches import Dropout, Plan, Table  # noqa: E402
+from gmil.methods.deep.layers import branching_perceptron  # noqa: E402
 from gmil.methods.deep.training import Job, Schedule, train  # noqa: E402
 from gmil.methods.deep.weights import linear, perceptron  # noqa: E402
 from gmil.transform.space import Space  # noqa: E402
@@ -127,9 +128,13 @@ def test_all_folds_at_once_are_fold_by_fold(model, expected, problem):
     class Alone(type(model)):
         """The same network, without the training of all folds at once."""
 
-    together = gmil.cross_validate(model, bags, y % 2, cv=3, repeats=2, random_state=5)
-    apart = gmil.cross_validate(Alone(**model.get_params()), bags, y % 2, cv=3, repeats=2, random_state=5)
+    of_instances = np.repeat(y % 2, bags.sizes) * (np.arange(bags.n_instances) % 2)
+    how = {"cv": 3, "repeats": 2, "random_state": 5, "instance_y": of_instances}
+    together = gmil.cross_validate(model, bags, y % 2, **how)
+    apart = gmil.cross_validate(Alone(**model.get_params()), bags, y % 2, **how)
     assert_allclose(together.decisions, apart.decisions, rtol=1e-3, atol=1e-4)
+    assert_allclose(together.instance_scores, apart.instance_scores, rtol=1e-3, atol=1e-3)
+    assert np.isfinite(together.instance_scores).all()
     assert np.ptp(together.decisions) > 1e-3
 
 
@@ -174,6 +179,45 @@ def test_steps_are_those_of_adam_with_decoupled_decay():
             p[name] = (each - rate * (decay * each + m / (v.sqrt() + 1e-8))).detach().requires_grad_()
     for name, each in p.items():
         assert_allclose(found.weights[name], each.detach().numpy(), atol=1e-5, err_msg=name)
+
+
+def test_steps_are_those_of_gradient_descent_with_nesterov_momentum():
+    rng = np.random.default_rng(0)
+    bags, y = Bags(rng.normal(size=(12, 3)), np.arange(0, 13, 2)), np.array([0, 1, 0, 1, 1, 0])
+    layout = perceptron(3, (4,)) | linear("out", 4, 1)
+    schedule = Schedule(4, 6, 0.05, 0.1, 0.0, None, "sgd")
+    job = Job(np.arange(6), np.arange(6), np.arange(3), Space(), layout, np.random.default_rng(1))
+    (found,) = train(MeanMLP()._network(), [job], bags.instances, bags.offsets, y, schedule, torch.device("cpu"))
+    generator = np.random.default_rng(1)
+    p = {name: torch.from_numpy(weight.draw(generator)).requires_grad_() for name, weight in layout.items()}
+    groups = [
+        {"params": [each for name, each in p.items() if "weight" in name], "weight_decay": 0.1},
+        {"params": [each for name, each in p.items() if "bias" in name]},
+    ]
+    optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9, nesterov=True)
+    X = torch.from_numpy(bags.instances.astype(np.float32)).reshape(6, 2, 3)
+    for _ in range(4):
+        optimizer.zero_grad()
+        means = (X @ p["hidden0.weight"] + p["hidden0.bias"]).relu().mean(dim=1)
+        logits = (means @ p["out.weight"] + p["out.bias"])[:, 0]
+        torch.nn.functional.binary_cross_entropy_with_logits(logits, torch.from_numpy(y).float()).backward()
+        optimizer.step()
+    for name, each in p.items():
+        assert_allclose(found.weights[name], each.detach().numpy(), atol=1e-5, err_msg=name)
+
+
+def test_dropout_of_mi_net_is_for_its_classifiers_alone():
+    """A layer sees all units of the one before; only what is pooled has some left out."""
+    layout = perceptron(3, (50, 40))
+    generator = np.random.default_rng(0)
+    p = {name: torch.from_numpy(weight.draw(generator))[None] for name, weight in layout.items()}
+    table = Table(generator.normal(size=(20, 3)), np.arange(0, 21, 4), [np.arange(3)], [Space()], torch.device("cpu"))
+    plan = Plan(table, [np.arange(5)], np.zeros(5, dtype=int), 5)
+    whole = branching_perceptron(p, plan.batch(0))
+    some = branching_perceptron(p, plan.batch(0, Dropout(0.5, torch.tensor([3]))))
+    for all_units, kept in zip(whole[1:], some[1:], strict=True):
+        assert set(torch.unique(kept == 0).tolist()) == {True, False}
+        assert_allclose(kept[kept != 0], 2 * all_units[kept != 0], rtol=1e-6)
 
 
 def test_dropout_leaves_out_its_share_and_is_the_same_for_every_model_alone():

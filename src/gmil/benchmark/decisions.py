@@ -24,6 +24,8 @@ _MOST_NAMED = 3
 def decision_table(found: dict[str, Any], measure: str = "auc", setting: str = "default") -> list[dict[str, Any]]:
     """Return, for every kind of bags, its sets and the methods that have all of them, the best mean first.
 
+    Sets without the reference method are left out: the best of some methods is not the best of all.
+
     Parameters
     ----------
     found : dict
@@ -36,6 +38,7 @@ def decision_table(found: dict[str, Any], measure: str = "auc", setting: str = "
     table = []
     for kind, about in KINDS.items():
         sets = [s["name"] for s in found["sets"] if s["traits"] is not None and s["traits"]["kind"] == kind]
+        sets = [name for name in sets if (found["reference"], name) in cells]
         rows = [_row(name, label, [cells.get((name, one)) for one in sets], measure) for name, label in labels.items()]
         known = sorted((row for row in rows if row is not None), key=lambda row: -row["mean"])
         if sets and known:

@@ -41,6 +41,7 @@ class DeepClassifier(ScaledClassifier):
     batch_size: int = parameter(default=8, rules=[AT_LEAST_ONE])
     learning_rate: float = parameter(default=1e-3, rules=[ABOVE_ZERO])
     weight_decay: float = parameter(default=1e-2, rules=[NOT_NEGATIVE])
+    optimizer: str = parameter(default="adamw", rules=[{"adamw", "sgd"}])
     early_stopping: bool = parameter(default=False, rules=["boolean"])
     validation_fraction: float = parameter(default=0.2, rules=[INSIDE_UNIT])
     patience: int = parameter(default=20, rules=[AT_LEAST_ONE])
@@ -56,6 +57,7 @@ class DeepClassifier(ScaledClassifier):
         "losses_": Array("e"),
     }
     _kept_parameters: ClassVar[tuple[str, ...]] = ("hidden",)
+    _folds_score_instances = True
 
     # ---------------------------------------------------------------- the network
 
@@ -137,7 +139,13 @@ class DeepClassifier(ScaledClassifier):
 
         patience = self.patience if self.early_stopping else None
         return Schedule(
-            self.epochs, self.batch_size, self.learning_rate, self.weight_decay, float(self.dropout), patience
+            self.epochs,
+            self.batch_size,
+            self.learning_rate,
+            self.weight_decay,
+            float(self.dropout),
+            patience,
+            self.optimizer,
         )
 
     def _keep(self, job: Job, found: Trained) -> None:

@@ -16,7 +16,7 @@ from gmil.validation import check_groups
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gmil.engine.arrays import Integers
+    from gmil.engine.arrays import Floats, Integers
     from gmil.fold_work import Fold, FoldWork, Receiver, Worker
     from gmil.methods.deep.training import Job
 
@@ -40,34 +40,53 @@ def decide_folds(estimator: Any, work: FoldWork, receive: Receiver) -> None:
         found = model._check_labels(work.y, work.bags)
         labels = model._is_positive(found).astype(np.int64) if len(model.classes_) == 2 else found
         for some in _at_once(model, work):
-            receive(number, some, _decisions(model, work, labels, [work.folds[i] for i in some]))
+            found = _Trained(model, work, labels, [work.folds[i] for i in some])
+            receive(number, some, found.decisions())
+            if work.instance_labels is not None and work.receive_scores is not None:
+                for fold, scores in zip(some, found.scores(), strict=True):
+                    work.receive_scores(number, fold, scores)
             done += len(some)
             work.report(done)
 
 
-def _decisions(model: Any, work: FoldWork, labels: Integers, folds: list[Fold]) -> Any:
-    """Return decisions about the bags that folds test, (n_folds, n_problems, n_bags); NaN for training bags."""
-    from gmil.methods.deep.batches import Table
-    from gmil.methods.deep.training import decide, train
-    from gmil.methods.deep.weights import widened
+class _Trained:
+    """The networks of some folds, trained, and the bags that each of them tests."""
 
-    bags: Any = work.bags
-    device, network = model._device(), model._network()
-    jobs = [_job(model, work, labels, fold) for fold in folds]
-    trained = train(network, jobs, bags.instances, bags.offsets, labels, model._schedule(), device)
-    for job, found in zip(jobs, trained, strict=True):
-        model._keep(job, found)  # it refuses weights that are not finite
-    table = Table(bags.instances, bags.offsets, [job.columns for job in jobs], [job.space for job in jobs], device)
-    weights = [
-        widened(found.weights, job.layout, places, len(table.columns))
-        for found, job, places in zip(trained, jobs, table.places, strict=True)
-    ]
-    tested = [np.flatnonzero(~fold.training) for fold in folds]
-    n_problems = 1 if len(model.classes_) == 2 else len(model.classes_)
-    decisions = np.full((len(folds), n_problems, len(bags)), np.nan)
-    for own, test, logits in zip(decisions, tested, decide(network, weights, table, tested), strict=True):
-        own[:, test] = logits.T
-    return decisions
+    def __init__(self, model: Any, work: FoldWork, labels: Integers, folds: list[Fold]) -> None:
+        from gmil.methods.deep.batches import Table
+        from gmil.methods.deep.training import train
+        from gmil.methods.deep.weights import widened
+
+        bags: Any = work.bags
+        device, self.network = model._device(), model._network()
+        jobs = [_job(model, work, labels, fold) for fold in folds]
+        trained = train(self.network, jobs, bags.instances, bags.offsets, labels, model._schedule(), device)
+        for job, found in zip(jobs, trained, strict=True):
+            model._keep(job, found)  # it refuses weights that are not finite
+        columns, spaces = [job.columns for job in jobs], [job.space for job in jobs]
+        self.table = Table(bags.instances, bags.offsets, columns, spaces, device)
+        self.weights = [
+            widened(found.weights, job.layout, places, len(self.table.columns))
+            for found, job, places in zip(trained, jobs, self.table.places, strict=True)
+        ]
+        self.tested = [np.flatnonzero(~fold.training) for fold in folds]
+        self.shape = (len(folds), 1 if len(model.classes_) == 2 else len(model.classes_), len(bags))
+
+    def decisions(self) -> Floats:
+        """Return decisions about the bags that folds test, (n_folds, n_problems, n_bags); NaN for training bags."""
+        from gmil.methods.deep.training import decide
+
+        found = np.full(self.shape, np.nan)
+        logits = decide(self.network, self.weights, self.table, self.tested)
+        for own, test, each in zip(found, self.tested, logits, strict=True):
+            own[:, test] = each.T
+        return found
+
+    def scores(self) -> list[Floats]:
+        """Return scores of the instances that each fold tests, (n_some, n_problems)."""
+        from gmil.methods.deep.training import decide
+
+        return decide(self.network, self.weights, self.table, self.tested, of_instances=True)
 
 
 def _job(model: Any, work: FoldWork, labels: Integers, fold: Fold) -> Job:

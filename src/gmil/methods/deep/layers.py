@@ -28,10 +28,25 @@ def perceptron(p: Tensors, batch: Batch) -> list[torch.Tensor]:
     """Return instances as they were given and after every hidden layer: linear, ReLU, dropout."""
     found = [batch.rows]
     while f"hidden{len(found) - 1}.weight" in p:
-        number = len(found) - 1
-        values = linear(p, f"hidden{number}", found[-1]).relu()
-        found.append(values if batch.dropout is None else batch.dropout.apply(values, number))
+        found.append(dropped(_hidden(p, found), batch, len(found) - 1))
     return found
+
+
+def branching_perceptron(p: Tensors, batch: Batch) -> list[torch.Tensor]:
+    """Return the same where dropout is for what is made of a layer, and the next layer sees all units."""
+    found = [batch.rows]
+    while f"hidden{len(found) - 1}.weight" in p:
+        found.append(_hidden(p, found))
+    return [batch.rows, *(dropped(values, batch, number) for number, values in enumerate(found[1:]))]
+
+
+def _hidden(p: Tensors, before: list[torch.Tensor]) -> torch.Tensor:
+    return linear(p, f"hidden{len(before) - 1}", before[-1]).relu()
+
+
+def dropped(values: torch.Tensor, batch: Batch, layer: int) -> torch.Tensor:
+    """Return units of a layer with some left out, in training."""
+    return values if batch.dropout is None else batch.dropout.apply(values, layer)
 
 
 def attention_logits(p: Tensors, values: torch.Tensor) -> torch.Tensor:

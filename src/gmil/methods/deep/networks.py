@@ -12,6 +12,7 @@ from gmil.methods.deep.layers import (
     argmax_in_bags,
     attention_logits,
     bag_losses,
+    branching_perceptron,
     linear,
     max_in_bags,
     mean_in_bags,
@@ -47,7 +48,7 @@ def mean_mlp(p: Tensors, batch: Batch) -> Found:
 
 def mi_net(p: Tensors, batch: Batch, pooling: str) -> Found:
     """Pool behind every hidden layer (or the last alone), a linear map on each, and the mean of the probabilities."""
-    layers = perceptron(p, batch)
+    layers = branching_perceptron(p, batch)
     numbers = [number for number in range(len(layers)) if f"out{number}.weight" in p]
     heads = [linear(p, f"out{number}", _pooled(layers[number], batch, pooling)) for number in numbers]
     losses = None if batch.labels is None else sum(bag_losses(head, batch.labels) for head in heads) / len(heads)

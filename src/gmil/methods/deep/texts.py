@@ -15,9 +15,12 @@ dropout : float, default={dropout}
     batch_size : int, default=8
         How many bags a step sees.
     learning_rate : float, default=0.001
-        Of AdamW.
+        Of the optimizer.
     weight_decay : float, default=0.01
-        Of AdamW; intercepts do not decay.
+        Of the optimizer; intercepts do not decay.
+    optimizer : {"adamw", "sgd"}, default="adamw"
+        AdamW, or stochastic gradient descent with Nesterov momentum of 0.9 at the same rate in all epochs, as the
+        papers of MI-Net and ABMIL have it.
     early_stopping : bool, default=False
         Whether some training bags are held out, and the weights with the least loss on them are kept. The learning
         rate is the same in all epochs then.

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOMENTS = 0.9, 0.999
 _EPSILON = 1e-8
+_MOMENTUM = 0.9
 _BAGS_AT_ONCE = 64
 _ROWS_AT_ONCE = {"cpu": 1 << 13, "cuda": 1 << 18}
 
@@ -40,7 +41,13 @@ class Schedule(NamedTuple):
     learning_rate: float
     weight_decay: float
     dropout: float
-    patience: int | None  # epochs without a better validation loss; None: all epochs, and a rate that falls to zero
+    patience: int | None  # epochs without a better validation loss; None: all epochs
+    optimizer: str = "adamw"
+
+    @property
+    def rate_falls(self) -> bool:
+        """Whether the learning rate falls to zero until the last epoch."""
+        return self.patience is None and self.optimizer == "adamw"
 
 
 class Job(NamedTuple):
@@ -140,6 +147,27 @@ class _AdamW:
         flat.mul_(1 - rate * self.decay).sub_(scaled * self.first / (self.second.sqrt() + epsilon))
 
 
+class _SGD:
+    """Stochastic gradient descent with Nesterov momentum; weight decay is part of the gradient."""
+
+    def __init__(self, weights: _Weights, weight_decay: float) -> None:
+        self.weights, self.decay = weights, weight_decay * weights.decays
+        self.velocity = torch.zeros_like(weights.flat)
+
+    def step(self, gradient: torch.Tensor, rates: Floats, counts: Floats) -> None:  # noqa: ARG002
+        """Move the models whose rate is above zero."""
+        rate, keep = to_device(
+            np.stack([rates, np.where(rates > 0, _MOMENTUM, 1.0)]).astype(np.float32), gradient.device
+        )[..., None]
+        flat, moves = self.weights.flat, (rate > 0).to(gradient.dtype)
+        gradient = rate * (gradient + self.decay * flat)
+        self.velocity.mul_(keep).sub_(gradient)
+        flat.add_(moves * (_MOMENTUM * self.velocity - gradient))
+
+
+_OPTIMIZERS: dict[str, type[_AdamW | _SGD]] = {"adamw": _AdamW, "sgd": _SGD}
+
+
 class _Run:
     """The state of a training."""
 
@@ -154,7 +182,7 @@ class _Run:
     ) -> None:
         self.network, self.jobs, self.table, self.labels = network, jobs, table, labels
         self.schedule, self.weights = schedule, weights
-        self.optimizer = _AdamW(weights, schedule.weight_decay)
+        self.optimizer = _OPTIMIZERS[schedule.optimizer](weights, schedule.weight_decay)
         self.active: Booleans = np.ones(len(jobs), dtype=bool)
         self.counts = np.zeros(len(jobs))
         self.keys = np.array([job.generator.integers(1 << 32) for job in jobs])
@@ -195,7 +223,7 @@ class _Run:
 
     def _rates(self, epoch: int, place: int, n_steps: Integers) -> Floats:
         """Return the learning rate of every model in this step; zero where it has no batch, or has stopped."""
-        left = 1.0 if self.schedule.patience is not None else 1 - (epoch + place / n_steps) / self.schedule.epochs
+        left = 1 - (epoch + place / n_steps) / self.schedule.epochs if self.schedule.rate_falls else 1.0
         return np.where((place < n_steps) & self.active, self.schedule.learning_rate * left, 0.0)
 
     def _validate(self, number: int, patience: int) -> None:
