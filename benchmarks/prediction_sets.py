@@ -4,10 +4,12 @@
     python benchmarks/prediction_sets.py --table results/prediction_sets.jsonl
     python benchmarks/prediction_sets.py --alone --out results/left_out.jsonl
     python benchmarks/prediction_sets.py --patients 100
+    python benchmarks/prediction_sets.py --words 50
 
 A run that is stopped goes on where it was. Bags that are copies of each other (``dup_group``) stay in one half, and are
 left out together. ``--alone`` measures the sets of `WeightedGMIL` by itself, one fit a half. ``--patients`` makes bags
-of patients that resemble each other, with and without ``groups``.
+of patients that resemble each other, with and without ``groups``. ``--words`` makes bags of short texts, most of whose
+words are rare, as dense and as sparse features.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import gmil
 from gmil.conformal import conformity, p_values, prediction_sets
@@ -67,10 +70,11 @@ def measure(model: Any, bags: Any, y: Any) -> dict[str, dict[str, list[float]]]:
     return {name: part for kind, own in kinds.items() for name, part in both_ways(kind, *own, y).items()}
 
 
-def measure_alone(model: Any, bags: Any, y: Any) -> dict[str, dict[str, list[float]]]:
-    """Measure the sets of `WeightedGMIL` by its own left-out decisions, plain and randomized."""
-    scores = conformity(model.decision_function(bags))
-    return both_ways("left out", scores, model._calibration(), np.searchsorted(model.classes_, y))
+def measure_alone(model: Any, bags: Any, y: Any) -> dict[str, Any]:
+    """Measure the sets of `WeightedGMIL` by its own left-out decisions, plain and randomized, and its accuracy."""
+    scores, y = conformity(model.decision_function(bags)), np.searchsorted(model.classes_, y)
+    found = both_ways("left out", scores, model._calibration(), y)
+    return {**found, "accuracy": float(np.mean(scores.argmax(axis=1) == y))}
 
 
 def both_ways(name: str, scores: Any, calibration: Any, y: Any) -> dict[str, dict[str, list[float]]]:
@@ -107,8 +111,8 @@ def table(rows: Rows) -> None:
     """Print the coverage of three kinds of sets on every data set, and means over data sets, also of drawn sets."""
     names = dict.fromkeys(row["set"] for row in rows.rows)
     kinds = [kind for kind in KINDS if kind in rows.rows[0]]
-    print(f"| set | bags | halves | {' | '.join(f'{kind}: 80 % | 90 % | 95 % | size' for kind in kinds)} |")
-    print(f"|---|---|---|{'---|' * 4 * len(kinds)}")
+    print(f"| set | bags | halves | {' | '.join(f'{kind}: 80 % | 90 % | 95 % | size' for kind in kinds)} | accuracy |")
+    print(f"|---|---|---|{'---|' * (4 * len(kinds) + 1)}")
     for name in names:
         own = list(rows.of(set=name))
         print(f"| {name} | {own[0]['bags']} | {len(own)} | {_cells(_means(own))} |")
@@ -123,7 +127,7 @@ def _means(rows: list[dict[str, Any]], ending: str = "") -> list[float]:
     for kind in (kind for kind in KINDS if kind in rows[0]):
         found += np.mean([row[f"{kind}{ending}"]["covered"] for row in rows], axis=0).tolist()
         found.append(float(np.mean([row[f"{kind}{ending}"]["size"][1] for row in rows])))
-    return found
+    return [*found, float(np.mean([row.get("accuracy", np.nan) for row in rows]))]
 
 
 def _cells(values: Any) -> str:
@@ -157,6 +161,39 @@ def make_patients(n_patients: int, bags_each: int, seed: int) -> tuple[Any, Any,
     return gmil.Bags.from_list(bags), y, groups
 
 
+def words(n_draws: int) -> None:
+    """Print coverage and accuracy on generated bags of words: 50 bags learn, 200 test."""
+    print("| | 80 % | 90 % | 95 % | randomized: 80 % | 90 % | 95 % | accuracy |\n|---|---|---|---|---|---|---|---|")
+    for name, kind in (("dense", np.asarray), ("sparse", sp.csr_array)):
+        found = []
+        for seed in range(n_draws):
+            bags, y = make_words(250, seed)
+            bags = bags.with_instances(kind(bags.instances))
+            model = gmil.WeightedGMIL(n_jobs=1, random_state=seed).fit(bags[:50], y[:50])
+            own = measure_alone(model, bags[50:], y[50:])
+            found.append([*own["left out"]["covered"], *own["left out, randomized"]["covered"], own["accuracy"]])
+        print(f"| {name} | {' | '.join(f'{100 * v:.1f}' for v in np.mean(found, axis=0))} |")
+
+
+def make_words(n_bags: int, seed: int, n_words: int = 200) -> tuple[Any, Any]:
+    """Return bags of texts of eight words, as frequencies of words; words are as rare as by Zipf's law.
+
+    Half of the bags are positive: a few of their texts are of a topic with rare words of its own.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_bags) % 2
+    ranks = 1 / np.arange(1, n_words + 1)
+    topic = np.zeros(n_words)
+    topic[rng.choice(np.arange(n_words // 4, n_words), n_words // 5, replace=False)] = 1
+    sizes = rng.integers(15, 40, n_bags)
+    bags = []
+    for size, label in zip(sizes, y, strict=True):
+        of_topic = np.arange(size) < label * rng.integers(1, 4)
+        chances = np.where(of_topic[:, None], topic + 0.2 * ranks * topic.sum(), ranks)
+        bags.append(rng.multinomial(8, chances / chances.sum(axis=1, keepdims=True)) / 8)
+    return gmil.Bags.from_list(bags), y
+
+
 def main() -> None:
     """Run, or print what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -166,10 +203,13 @@ def main() -> None:
     parser.add_argument("--sets", help="only these, with commas between them")
     parser.add_argument("--alone", action="store_true", help="only the sets of WeightedGMIL by itself")
     parser.add_argument("--patients", type=int, metavar="DRAWS")
+    parser.add_argument("--words", type=int, metavar="DRAWS")
     parser.add_argument("--table", type=Path)
     options = parser.parse_args()
     if options.patients:
         patients(options.patients)
+    elif options.words:
+        words(options.words)
     elif options.table:
         table(Rows(options.table, "set", "half"))
     else:

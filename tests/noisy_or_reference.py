@@ -7,10 +7,13 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
 
-def loss(parameters, features, offsets, positive, weights):
-    """Return the negative log-posterior of one fit to all bags and its gradient; both classes weigh alike."""
+def loss(parameters, features, offsets, positive, weights, evidence=None):
+    """Return the negative log-posterior of one fit to all bags and its gradient; both classes weigh alike.
+
+    ``evidence`` is how much they weigh together; None is the number of bags.
+    """
     totals = np.where(positive, weights[positive].sum(), weights[~positive].sum())
-    shares = weights / totals * len(weights) / 2
+    shares = weights / totals * (evidence or len(weights)) / 2
     scores = features @ parameters[:-1] + parameters[-1]
     hazards = np.maximum(-np.add.reduceat(log_expit(-scores), offsets[:-1]), 1e-12)
     likelihood = np.where(positive, np.log(-np.expm1(-hazards)), -hazards)
@@ -20,10 +23,10 @@ def loss(parameters, features, offsets, positive, weights):
     return value, np.append(features.T @ pull + parameters[:-1], pull.sum())
 
 
-def fit(features, offsets, positive, weights):
+def fit(features, offsets, positive, weights, evidence=None):
     """Return the coefficients and the intercept, (n_columns + 1,)."""
     start = np.append(np.zeros(features.shape[1]), np.log(np.log(2) / np.diff(offsets).mean()))
-    known = features, offsets, positive, weights
+    known = features, offsets, positive, weights, evidence
     return minimize(loss, start, known, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "maxiter": 500}).x
 
 

@@ -15,7 +15,7 @@ from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
 from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.scaling import rank_knots
-from gmil.weighted import weighing
+from gmil.weighted import ridge, weighing
 from gmil.weighted.effects import changes_without, means_without
 from gmil.weighted.fitting import Learning
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points, similarity
@@ -100,6 +100,28 @@ def test_the_penalty_is_the_one_with_the_least_error():
     assert set(np.round(fit.penalties / weights.sum(), 12)) <= set(np.round(PENALTIES, 12))
 
 
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.booleans())
+def test_penalties_of_a_fold_are_chosen_on_the_other_bags(seed, grouped):
+    kernel, targets, weights, _ = random_problem(seed)
+    groups = np.arange(12) // 2 if grouped else None
+    centred, _ = center_kernel(kernel, weights)
+    folds = [np.arange(12) // 4 == fold for fold in range(2)]  # the last four bags are in none
+    fit = fit_ridge(centred, targets, weights, groups, folds)
+    by_penalty = []
+    for penalty in PENALTIES:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ridge, "PENALTIES", np.array([penalty]))
+            by_penalty.append(fit_ridge(centred, targets, weights, groups).left_out)
+    left_out = np.stack(by_penalty)  # (n_penalties, n, n_targets)
+    expected = fit.left_out.copy()
+    for test in folds:
+        errors = np.einsum("b,pbt->pt", weights[~test], (targets[~test] - left_out[:, ~test]) ** 2)
+        for target, best in enumerate(errors.argmin(axis=0)):
+            expected[test, target] = left_out[best, test, target]
+    np.testing.assert_allclose(fit.cross_fitted, expected, atol=1e-9)
+
+
 def test_stacking_prefers_the_view_that_is_right_and_never_subtracts():
     rng = np.random.default_rng(0)
     target = rng.choice([-1.0, 1.0], size=200)
@@ -129,6 +151,37 @@ def test_a_view_on_all_points_is_the_exact_view(data):
     view, intercepts = refit_on_points(exact, features, targets, np.ones(60), np.arange(60), BACKEND, 1.0)
     one = exact.view.votes(features, BACKEND) + exact.intercepts
     np.testing.assert_allclose(view.votes(features, BACKEND) + intercepts, one, atol=1e-4)
+
+
+# ------------------------------------------------------------------ units of new bags
+
+
+@pytest.fixture
+def narrow():
+    """Return a view of four bags: a column that differs, one of zeros, one of large equal numbers."""
+    features = np.array([[0, 0, 1e6], [0, 0, 1e6], [2, 0, 1e6], [2, 0, 1e6]], dtype=np.float32)
+    targets = np.array([[-1.0], [-1.0], [1.0], [1.0]])
+    return features, fit_candidate(0, "mean", features, "gaussian", targets, np.ones(4), None, BACKEND).view
+
+
+def test_training_bags_are_within_the_limits(narrow):
+    features, view = narrow
+    np.testing.assert_array_equal(view.standardised(features), view.points)
+    np.testing.assert_array_equal(view.points[:, 0], [-1, -1, 1, 1])
+
+
+def test_a_new_bag_beyond_the_training_bags_counts_as_their_extreme(narrow):
+    _, view = narrow
+    np.testing.assert_allclose(view.standardised(np.array([[1.5, 0, 1e6], [99, 0, 1e6]]))[:, 0], [0.5, 1])
+    np.testing.assert_allclose(view.standardised_entries(np.array([-7.0]), np.array([0])), [-1])
+
+
+def test_where_training_bags_are_alike_a_new_one_is_as_far_as_one_of_them_could_be(narrow):
+    """Of n bags one that differs is about the root of n from the mean, however much it differs."""
+    _, view = narrow
+    new = np.array([[1, 0.3, 1e6], [1, -500, 1e6 + 999], [1, 1e-9, 1e6 + 0.0625]])
+    np.testing.assert_allclose(view.standardised(new)[:, 1], [2, -2, 0], atol=1e-5)
+    np.testing.assert_allclose(view.standardised(new)[:, 2], [0, 2, 0], atol=1e-3)  # rounding is no difference
 
 
 # ------------------------------------------------------------------ views

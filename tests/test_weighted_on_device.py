@@ -257,20 +257,25 @@ class TestRidge:
         told = rng.normal(size=(30, 4)) + targets[:, :1]
         tables = [told.astype(np.float32), np.ones((30, 2), dtype=np.float32)]
         views = [(i, "range", table, kernel) for i, table in enumerate(tables) for kernel in ("laplacian", "gaussian")]
+        folds = [np.arange(30) % 3 == fold for fold in range(3)]
         for entries in (1 << 20, 1):
             monkeypatch.setattr(ridge, "_ENTRIES_AT_ONCE", entries)
-            found = ridge.fit_candidates(views, targets, weights, resolve(backend))
+            found = ridge.fit_candidates(views, targets, weights, resolve(backend), folds)
             for view, one in zip(views, found, strict=True):
-                expected = fit_candidate(*view, targets, weights, None, resolve("numpy"))
+                expected = fit_candidate(*view, targets, weights, None, resolve("numpy"), folds)
+                assert_allclose(one.view.low, expected.view.low, rtol=1e-5)
+                assert_allclose(one.view.high, expected.view.high, rtol=1e-5)
                 assert one.view.width == pytest.approx(expected.view.width, rel=1e-5)
                 assert_allclose(one.left_out, expected.left_out, atol=2e-3)
                 if view[0] == 1:
                     continue  # where all bags are alike, every penalty is as good
+                assert_allclose(one.unseen, expected.unseen, atol=5e-3)
                 assert_allclose(one.penalties, expected.penalties)
                 assert_allclose(one.view.coefficients, expected.view.coefficients, atol=2e-3)
                 assert_allclose(one.intercepts, expected.intercepts, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_anywhere(tmp_path):
     sizes = "--instances 3000 --bags 24 --features 8 --events 2 --folds 2 --checked 16 --repeats 1 --brief --probe"
     found = figures_of_benchmark("gpu_weighted.py", sizes, tmp_path)

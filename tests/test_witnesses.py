@@ -107,7 +107,7 @@ def test_effects_are_about_the_positive_class():
 
 
 @every_effect
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "sparse"])
 def test_effects_are_those_of_brute_force(classifier, sparse, gaussian_bags):
     bags, y = gaussian_bags(sizes=(1, 6))
     bags = Bags(sp.csr_array(bags.instances), bags.offsets) if sparse else bags

@@ -113,14 +113,15 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# **What one sees.** A few shapes carry half of the evidence of a molecule.
-# Without the best one the mean probability falls from 0.83 to 0.75, without
-# another one it does not fall. So the decision rests on the shapes that are
-# named. It does not rest on one alone: most molecules are still predicted as
-# musks, because their other shapes are similar.
+# **What one sees.** In most molecules a few shapes carry half of the evidence.
+# In the two largest ones it takes many: they are no musks, and the model is
+# wrong about them. Without the best shape the mean probability falls from 0.77
+# to 0.69, without another one it does not fall. So the decision rests on the
+# shapes that are named. It does not rest on one alone: most molecules are
+# still predicted as musks, because their other shapes are similar.
 #
 # **Limits.** This shows what the model uses, not what the nose does: nobody
-# has labelled the conformers of Musk1, and 11 molecules are few. Where labels
+# has labelled the conformers of Musk1, and 15 molecules are few. Where labels
 # of some instances are known, ``cross_validate(..., instance_y=...)`` measures
 # the scores.
 #

@@ -74,7 +74,7 @@ plt.show()
 # %%
 # **What one sees.** The class is in the set about as often as was asked for.
 # A forced answer is wrong for 16 % of the bags. At a coverage of 0.95, the
-# model decides 40 % of the bags, and 3 % of these answers are wrong; the
+# model decides 42 % of the bags, and 4 % of these answers are wrong; the
 # others go to a person. Below a coverage of about 0.8 sets become empty: the
 # model knows more than it is asked to tell.
 #

@@ -11,7 +11,20 @@ import scipy.sparse as sp
 
 from gmil.engine import is_torch, one_blas_thread, resolve
 from gmil.engine.resident import as_array
-from gmil.io.model_files.schema import Array, Choice, Count, Either, Flag, Items, Kind, Number, OrNone, Record, Rows
+from gmil.io.model_files.schema import (
+    Array,
+    Choice,
+    Count,
+    Either,
+    Flag,
+    Items,
+    Kind,
+    Number,
+    OrMissing,
+    OrNone,
+    Record,
+    Rows,
+)
 from gmil.transform.space import Space
 from gmil.weighted.familiar import familiar_distances
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
@@ -24,7 +37,7 @@ from gmil.weighted.views import (
     by_blocks,
     kinds_of,
 )
-from gmil.weighted.weighing import LeftOut, Weighed, weigh
+from gmil.weighted.weighing import LeftOut, Weighed, stacking_folds, weigh
 from gmil.weighted.witness import WITNESSES, WitnessModel
 from gmil.weighted.witness_fitting import pool_in_memory
 
@@ -59,6 +72,8 @@ _VIEW = Record(
         "points": OrNone(Rows("m", "c")),
         "width": Number(above=0),
         "coefficients": Array("n", "P"),
+        "low": OrMissing(Array("c")),
+        "high": OrMissing(Array("c")),
     },
     local=("c", "m", "n"),
 )
@@ -250,19 +265,19 @@ def fit_views(
 
 def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
-    targets = learning.goals
+    targets, folds = learning.goals, stacking_folds(learning)
     if learning.fits_on_device():
         views = list(views)
         if not any(sp.issparse(features) for _, _, features, _ in views):
             from gmil.weighted.on_device.ridge import fit_candidates
 
-            candidates = fit_candidates(views, targets, learning.weights, learning.backend)
+            candidates = fit_candidates(views, targets, learning.weights, learning.backend, folds)
             return weigh(candidates, learning)
 
     def fit(view: tuple[int, str, Floats, str]) -> Candidate:
         space, kind, features, kernel = view
         known = targets, learning.weights, learning.groups
-        return fit_candidate(space, kind, as_array(features), kernel, *known, one_thread)
+        return fit_candidate(space, kind, as_array(features), kernel, *known, one_thread, folds)
 
     # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
     one_thread = resolve(learning.backend.name, 1)

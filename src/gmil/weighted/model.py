@@ -10,13 +10,15 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from gmil.engine.resident import as_array, beside, in_double, is_tensor, namespace
-from gmil.transform.scaling import safe_units, tensor_summary
+from gmil.transform.scaling import rounding_of, safe_units, tensor_summary
 from gmil.weighted.ridge import center_kernel, fit_ridge
 from gmil.weighted.views import bounded
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats, Integers
 
 
 KERNELS = ("laplacian", "gaussian")
@@ -25,8 +27,19 @@ _STEEPNESS = 5.0
 """One over the distance, in standard deviations, from which on the slope of a Laplacian kernel is full."""
 
 
+_LEAST_PART = 1e-3
+"""The part of a usual deviation that counts as one where all training bags are alike."""
+
+
 class View(NamedTuple):
-    """A view: bags as standardised vectors, compared with points by a kernel, or weighted where there are none."""
+    """A view: bags as standardised vectors, compared with points by a kernel, or weighted where there are none.
+
+    Columns have the units of the training bags, each of which has a part in them: none can be many deviations from the
+    mean. A new bag could, and so it counts as the extreme of the training bags where it is beyond them. A column in
+    which all training bags are alike (a word that none has) is no exception: a new bag that differs there counts as one
+    training bag would that differs from all others. Without this, left-out decisions, which prediction sets are made
+    of, would be of another kind than those about new bags.
+    """
 
     space: int
     kind: str
@@ -36,17 +49,35 @@ class View(NamedTuple):
     points: Floats | None  # (n_points, n_columns); None for a linear vote
     width: float
     coefficients: Floats  # (n_points, n_problems), or (n_columns, n_problems) for a linear vote
+    low: Floats | None = None  # (n_columns,): what entries count at least; None in models of 0.1.0
+    high: Floats | None = None  # (n_columns,): and at most
 
     def standardised(self, features: Floats) -> Floats:
         """Return vectors of bags in the units of this view; sparse ones are left as they are."""
         if self.shift is None or self.divisor is None:
             return features
-        return bounded((features - beside(self.shift, features, wide=True)) / beside(self.divisor, features, wide=True))
+        columns = bounded(
+            (features - beside(self.shift, features, wide=True)) / beside(self.divisor, features, wide=True)
+        )
+        if self.low is None or self.high is None:
+            return columns
+        return namespace(columns).clip(columns, beside(self.low, columns), beside(self.high, columns))
+
+    def limited(self, columns: Floats) -> View:
+        """Return the view with limits, from standardised training bags; of sparse ones without."""
+        if self.shift is None:
+            return self
+        reduced = namespace(columns)
+        low, high = (as_array(part) for part in (reduced.amin(columns, 0), reduced.amax(columns, 0)))
+        beyond, differs = np.float32(np.sqrt(len(columns))), low < high
+        return self._replace(low=np.where(differs, low, -beyond), high=np.where(differs, high, beyond))
 
     def standardised_entries(self, values: Floats, columns: Integers) -> Floats:
         """Return single entries of vectors of bags in the units of this view, in double precision."""
         if self.shift is not None and self.divisor is not None:
             values = bounded((values - self.shift[columns]) / self.divisor[columns])
+            if self.low is not None and self.high is not None:
+                values = np.clip(values, self.low[columns], self.high[columns])
         return values.astype(np.float64)
 
     def votes(self, features: Floats, backend: Backend) -> Floats:
@@ -115,6 +146,12 @@ class Candidate(NamedTuple):
     intercepts: Floats  # (n_problems,)
     penalties: Floats  # (n_problems,)
     trace: float
+    cross_fitted: Floats | None = None  # as left_out, with penalties from bags of other folds; None: as left_out
+
+    @property
+    def unseen(self) -> Floats:
+        """What is predicted of bags that nothing has seen, its penalty chosen without them, (n_bags, n_problems)."""
+        return self.left_out if self.cross_fitted is None else self.cross_fitted
 
 
 def fit_candidate(
@@ -126,6 +163,7 @@ def fit_candidate(
     weights: Floats,
     groups: Integers | None,
     backend: Backend,
+    folds: Sequence[Booleans] = (),
 ) -> Candidate:
     """Fit one view on training bags.
 
@@ -142,9 +180,12 @@ def fit_candidate(
     weights : array of shape (n_bags,)
     groups : array of shape (n_bags,), optional
     backend : Backend
+    folds : sequence of arrays of shape (n_bags,)
+        Which bags each tests, see `fit_ridge`.
     """
     view = View(space, kind, *column_units(features), kernel, None, 1.0, np.empty((0, 0)))
     columns = view.standardised(features)
+    view = view.limited(columns)
     if kernel == "linear":
         values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
     else:
@@ -156,7 +197,7 @@ def fit_candidate(
         # Bags that are alike, left out together, leave almost nothing to divide by: rounding would be all of it.
         values = values.astype(np.float64)
     centred, centering = center_kernel(values, weights)
-    fit = fit_ridge(centred, targets, weights, groups)
+    fit = fit_ridge(centred, targets, weights, groups, folds)
     # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
     total = fit.coefficients.sum(axis=0)
     shares = weights / weights.sum()
@@ -170,18 +211,28 @@ def fit_candidate(
         fit.intercepts + constant,
         fit.penalties,
         centering.trace,
+        fit.cross_fitted,
     )
 
 
 def column_units(features: Floats) -> tuple[Floats | None, Floats | None]:
-    """Return shift and divisor of the columns of a view; None for sparse vectors, which stay as they are."""
+    """Return shift and divisor of the columns of a view; None for sparse vectors, which stay as they are.
+
+    Where all bags are alike, the divisor is a small part of what it is elsewhere: a new bag that differs there by more
+    than that (and more than by rounding) is beyond the limits of the view, see `View`.
+    """
     if sp.issparse(features):
         return None, None
     if is_tensor(features):
         summary = tensor_summary(features)
-        return safe_units(summary.mean, np.sqrt(summary.variance), summary.low, summary.high)
-    mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
-    return safe_units(mean, deviation, features.min(axis=0), features.max(axis=0))
+        mean, deviation, low, high = summary.mean, np.sqrt(summary.variance), summary.low, summary.high
+    else:
+        mean, deviation = features.mean(axis=0, dtype=np.float64), features.std(axis=0, dtype=np.float64)
+        low, high = features.min(axis=0), features.max(axis=0)
+    shift, divisor = safe_units(mean, deviation, low, high)
+    alike = low == high
+    usual = float(np.median(divisor[~alike])) if not alike.all() else 1.0
+    return shift, np.where(alike, np.maximum(_LEAST_PART * usual, rounding_of(low, high) / _LEAST_PART), divisor)
 
 
 def median_width(distances: Floats) -> float:

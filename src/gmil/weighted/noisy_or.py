@@ -133,10 +133,14 @@ def _times(rows: Floats, matrix: Any) -> Floats:
 
 
 def _weights_of(inside: Booleans, positive: Booleans, weights: Floats) -> Floats:
-    """Return balanced weights of the bags that are inside; none where they are all of one class."""
+    """Return balanced weights of the bags that are inside; none where they are all of one class.
+
+    Together they weigh as much as all bags: beside the prior, a fit to some of the bags has the evidence of a fit to
+    all. Else levels of scores would differ, and what some tell of the others would not be what all tell of new bags.
+    """
     found = np.zeros(len(weights))
     if positive[inside].any() and not positive[inside].all():
-        found[inside] = balanced(weights[inside], positive[inside])
+        found[inside] = balanced(weights[inside], positive[inside]) * (len(weights) / inside.sum())
     return found
 
 

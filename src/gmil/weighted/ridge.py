@@ -9,7 +9,9 @@ import numpy as np
 from gmil.engine.eigen import eigh
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats, Integers
+    from collections.abc import Sequence
+
+    from gmil.engine.arrays import Booleans, Floats, Integers
 
 PENALTIES = np.logspace(-4, 3, 22) / 10
 """Penalties to choose from, per training bag, for kernels whose trace is the number of bags."""
@@ -34,6 +36,7 @@ class RidgeFit(NamedTuple):
     left_out: Floats  # (n_train, n_targets): predictions for each bag (or group) by all the others
     errors: Floats  # (n_targets,): weighted mean squared error of these
     penalties: Floats  # (n_targets,)
+    cross_fitted: Floats  # (n_train, n_targets): as left_out, with penalties that were chosen on bags of other folds
 
 
 def center_kernel(kernel: Floats, weights: Floats) -> tuple[Floats, Centering]:
@@ -47,7 +50,13 @@ def center_kernel(kernel: Floats, weights: Floats) -> tuple[Floats, Centering]:
     return (centred / centering.trace).astype(kernel.dtype, copy=False), centering
 
 
-def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers | None = None) -> RidgeFit:
+def fit_ridge(
+    kernel: Floats,
+    targets: Floats,
+    weights: Floats,
+    groups: Integers | None = None,
+    folds: Sequence[Booleans] = (),
+) -> RidgeFit:
     """Fit all targets at every penalty and keep, for each, the penalty with the least error on what was left out.
 
     Parameters
@@ -58,6 +67,8 @@ def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers
     weights : array of shape (n,)
     groups : array of shape (n,), optional
         Bags of one group are left out together.
+    folds : sequence of arrays of shape (n,)
+        Which bags each tests, for ``cross_fitted``; a bag that none tests is as in ``left_out``.
     """
     root = np.sqrt(weights)
     # In the precision of the kernel: penalties are far above the rounding of single precision, at half the time.
@@ -74,12 +85,18 @@ def fit_ridge(kernel: Floats, targets: Floats, weights: Floats, groups: Integers
     fits = (vectors @ shrunk / root[:, None]).reshape(len(root), len(penalties), -1)
     residuals = (targets - intercepts)[:, None, :] - fits
     residuals = _left_out_residuals(residuals, vectors, shrink, root, shares, groups)
-    errors = np.tensordot(shares, residuals**2, axes=1)  # (n_penalties, n_targets)
+    losses = shares[:, None, None] * residuals**2
+    errors = losses.sum(axis=0)  # (n_penalties, n_targets)
     best = errors.argmin(axis=0)
     columns = np.arange(targets.shape[1])
     dual = vectors @ (rotated / (eigenvalues[:, None] + penalties[best]))
     left_out = targets - residuals[:, best, columns]
-    return RidgeFit(root[:, None] * dual, intercepts, left_out, errors[best, columns], penalties[best])
+    cross_fitted = left_out.copy()
+    for test in folds:
+        elsewhere = (errors - losses[test].sum(axis=0)).argmin(axis=0)
+        cross_fitted[test] = targets[test] - residuals[test][:, elsewhere, columns]
+    chosen = errors[best, columns], penalties[best]
+    return RidgeFit(root[:, None] * dual, intercepts, left_out, *chosen, cross_fitted)
 
 
 def _left_out_residuals(
@@ -96,7 +113,8 @@ def _left_out_residuals(
     for group in np.unique(groups):
         rows = np.flatnonzero(groups == group)
         part, ratios = vectors[rows], root[rows][None, :] / root[rows][:, None]
-        for number, factors in enumerate(shrink.T):
-            hat = (part * factors) @ part.T * ratios + shares[rows][None, :]
-            left_out[rows, number] = np.linalg.lstsq(np.eye(len(rows)) - hat, residuals[rows, number], rcond=1e-10)[0]
+        hats = np.stack([(part * factors) @ part.T for factors in shrink.T]) * ratios + shares[rows]
+        # Where a group decides about itself alone, the shortest of all solutions.
+        inverses = np.linalg.pinv(np.eye(len(rows)) - hats, rcond=1e-10)  # (n_penalties, n_rows, n_rows)
+        left_out[rows] = np.einsum("pij,jpt->ipt", inverses, residuals[rows])
     return left_out

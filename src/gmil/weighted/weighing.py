@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.model_selection.folds import inner_folds
+from gmil.model_selection.folds import combinations, inner_folds
 from gmil.stacking import calibrate, cross_fitted, ridge_weights
 
 if TYPE_CHECKING:
@@ -70,39 +70,51 @@ def weigh(candidates: list[Candidate], learning: Learning) -> Weighed:
     A sum that predicts values is taken as it is.
     """
     folds = stacking_folds(learning)
+    of_candidates = [candidate.left_out for candidate in candidates], [candidate.unseen for candidate in candidates]
     found = []
     for problem, goals in enumerate(learning.goals.T):
-        columns = [candidate.left_out[:, problem] for candidate in candidates]
-        table = np.column_stack(columns) if columns else np.empty((len(goals), 0))  # a sample may have led to no view
-        found.append(_weigh_problem(table, goals, learning, folds))
+        tables = LeftOut(*(_side_by_side(parts, problem, len(goals)) for parts in of_candidates))
+        found.append(_weigh_problem(tables, goals, learning, folds))
     shares, slopes, shifts, *sums = (np.stack(part, axis=-1) for part in zip(*found, strict=True))
     return Weighed(candidates, shares, slopes, shifts, LeftOut(*sums))
+
+
+def _side_by_side(parts: Sequence[Floats], problem: int, n_bags: int) -> Floats:
+    """Return one column of every table; a sample may have led to no view."""
+    return np.column_stack([part[:, problem] for part in parts]) if parts else np.empty((n_bags, 0))
 
 
 def stacking_folds(learning: Learning) -> list[Booleans]:
     """Return which bags each fold tests: weights for them are found on the others. The same bags have the same folds.
 
-    None where a class has a single bag: weights are then those of all bags.
+    None where a class has a single bag: weights are then those of all bags. Of bags with several labels, rare
+    combinations count as one.
     """
-    patterns = np.unique(learning.positive, axis=0, return_inverse=True)[1].ravel()
+    positive = learning.positive
+    have_several = positive.shape[1] > 1 and bool((positive.sum(axis=1) != 1).any())
+    patterns = combinations(positive, _N_FOLDS if have_several else 1)
     return inner_folds(patterns, _N_FOLDS, np.random.default_rng(0), learning.groups)
 
 
 def _weigh_problem(
-    columns: Floats, goals: Floats, learning: Learning, folds: list[Booleans]
+    tables: LeftOut, goals: Floats, learning: Learning, folds: list[Booleans]
 ) -> tuple[Floats, float, float, Floats, Floats]:
-    """Return weights of views, slope and shift; and sums for every bag with these, and with those of other folds."""
+    """Return weights of views, slope and shift; and sums for every bag with these, and with those of other folds.
 
-    def weights_of(rows: Any) -> tuple[Floats, float, float]:
+    ``tables`` are what every view predicts of bags without them, (n_bags, n_views).
+    """
+
+    def weights_of(columns: Floats, rows: Any) -> tuple[Floats, float, float]:
         return _weights(columns[rows], goals[rows], learning.weights[rows], are_classes=learning.values is None)
 
     def as_one(rows: Any) -> Floats:
-        own, slope, shift = weights_of(rows)
+        own, slope, shift = weights_of(tables.cross_fitted, rows)
         return np.append(slope * own, shift)
 
-    shares, slope, shift = weights_of(slice(None))
+    shares, slope, shift = weights_of(tables.weighed, slice(None))
     whole = np.append(slope * shares, shift)
-    return shares, slope, shift, columns @ whole[:-1] + shift, cross_fitted(columns, whole, folds, as_one)
+    sums = tables.weighed @ whole[:-1] + shift, cross_fitted(tables.cross_fitted, whole, folds, as_one)
+    return shares, slope, shift, *sums
 
 
 def _weights(columns: Floats, goals: Floats, weights: Floats, *, are_classes: bool) -> tuple[Floats, float, float]:

@@ -14,10 +14,10 @@ from gmil.weighted.model import Candidate, View, column_units, dissimilarity
 from gmil.weighted.ridge import LEAST_LEFT, PENALTIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Booleans, Floats
 
 _STREAMS = 8
 _ENTRIES_AT_ONCE = 1 << 27
@@ -25,7 +25,11 @@ _ENTRIES_AT_ONCE = 1 << 27
 
 
 def fit_candidates(
-    views: Iterable[tuple[int, str, Any, str]], targets: Floats, weights: Floats, backend: Backend
+    views: Iterable[tuple[int, str, Any, str]],
+    targets: Floats,
+    weights: Floats,
+    backend: Backend,
+    folds: Sequence[Booleans] = (),
 ) -> list[Candidate]:
     """Fit many views on training bags.
 
@@ -38,28 +42,29 @@ def fit_candidates(
     weights : array of shape (n_bags,)
     backend : Backend
         One that runs in PyTorch.
+    folds : sequence of arrays of shape (n_bags,)
+        Which bags each tests, see `gmil.weighted.ridge.fit_ridge`.
     """
     fitted, n_at_once = [], max(1, _ENTRIES_AT_ONCE // len(weights) ** 2)
     prepared = list(_prepared(views, backend))
     for start in range(0, len(prepared), n_at_once):
         some = prepared[start : start + n_at_once]
         distances = torch.stack([_distances(view, backend) for view in some])
-        fitted += _fit_batch(some, distances, targets, weights)
+        fitted += _fit_batch(some, distances, targets, weights, folds)
     return fitted
 
 
 def _prepared(views: Iterable[tuple[int, str, Any, str]], backend: Backend) -> Iterable[View]:
     """Yield views with their points on the device; two kernels on the same vectors share them."""
     last: Any = None
-    units: tuple[Any, Any] = None, None
-    columns: Any = None
+    view: Any = None
     for space, kind, features, kernel in views:
         if features is not last:
             there = resident(features, backend)
-            units = column_units(there)
-            bare = View(space, kind, *units, kernel, None, 1.0, np.empty((0, 0)))
-            last, columns = features, bare.standardised(there)
-        yield View(space, kind, *units, kernel, columns, 1.0, np.empty((0, 0)))
+            view = View(space, kind, *column_units(there), kernel, None, 1.0, np.empty((0, 0)))
+            columns = view.standardised(there)
+            last, view = features, view.limited(columns)._replace(points=columns)
+        yield view._replace(space=space, kind=kind, kernel=kernel)
 
 
 def _distances(view: View, backend: Backend) -> torch.Tensor:
@@ -68,7 +73,9 @@ def _distances(view: View, backend: Backend) -> torch.Tensor:
         return cast("Any", dissimilarity(points, points, view.kernel, backend))
 
 
-def _fit_batch(views: list[View], distances: torch.Tensor, targets: Floats, weights: Floats) -> list[Candidate]:
+def _fit_batch(
+    views: list[View], distances: torch.Tensor, targets: Floats, weights: Floats, folds: Sequence[Booleans]
+) -> list[Candidate]:
     device = distances.device
     widths = _median_widths(distances)
     kernels = torch.exp(distances / -widths[:, None, None]).double()
@@ -79,15 +86,15 @@ def _fit_batch(views: list[View], distances: torch.Tensor, targets: Floats, weig
     centred = kernels - means[:, :, None] - means[:, None, :] + grand[:, None, None]
     trace = centred.diagonal(dim1=1, dim2=2).mean(dim=1)
     trace = torch.where(trace > 0, trace, 1.0)
-    dual, left_out, penalties = _fit_ridge(centred / trace[:, None, None], target, weight)
+    dual, left_out, penalties, unseen = _fit_ridge(centred / trace[:, None, None], target, weight, folds)
     # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
     total = dual.sum(dim=1)
     coefficients = (dual - shares[:, None] * total[:, None]) / trace[:, None, None]
     constant = (grand[:, None] * total - (means[:, None] @ dual)[:, 0]) / trace[:, None]
-    tables = coefficients, left_out, shares @ target + constant, penalties, trace, widths.double()
+    tables = coefficients, left_out, shares @ target + constant, penalties, trace, unseen, widths.double()
     return [
-        Candidate(view._replace(width=float(width), coefficients=own), out, constants, chosen, float(scale))
-        for view, own, out, constants, chosen, scale, width in zip(views, *map(to_host, tables), strict=True)
+        Candidate(view._replace(width=float(width), coefficients=own), out, constants, chosen, float(scale), others)
+        for view, own, out, constants, chosen, scale, others, width in zip(views, *map(to_host, tables), strict=True)
     ]
 
 
@@ -125,11 +132,12 @@ def _eigh(matrices: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _fit_ridge(
-    kernels: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return coefficients and left out predictions, (n_views, n, n_targets), and penalties, (n_views, n_targets).
+    kernels: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, folds: Sequence[Booleans]
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return coefficients and left out predictions, (n_views, n, n_targets), penalties, and predictions by folds.
 
-    See `gmil.weighted.ridge.fit_ridge`; kernels are (n_views, n, n).
+    Penalties are (n_views, n_targets); those of predictions by folds are chosen on bags of other folds. See
+    `gmil.weighted.ridge.fit_ridge`; kernels are (n_views, n, n).
     """
     root, shares = weights.sqrt(), weights / weights.sum()
     eigenvalues, vectors = _eigh(root[:, None] * kernels * root)
@@ -146,5 +154,17 @@ def _fit_ridge(
     best = errors.argmin(dim=1)  # (n_views, n_targets)
     chosen = penalties[best]
     dual = root[:, None] * (vectors @ (rotated / (eigenvalues + chosen[:, None])))
-    place = best[:, None, None].expand(-1, len(targets), 1, -1)
-    return dual, targets - residuals.gather(2, place)[:, :, 0], chosen
+    left_out = targets - _at(residuals, best)
+    unseen = left_out.clone()
+    for test in folds:
+        rows = torch.from_numpy(np.flatnonzero(test)).to(kernels.device)
+        own = residuals[:, rows]
+        elsewhere = (errors - torch.einsum("b,vbpt->vpt", shares[rows], own.square())).argmin(dim=1)
+        unseen[:, rows] = targets[rows] - _at(own, elsewhere)
+    return dual, left_out, chosen, unseen
+
+
+def _at(residuals: torch.Tensor, penalties: torch.Tensor) -> torch.Tensor:
+    """Return the residuals, (n_views, n, n_targets), at the penalties of these numbers, (n_views, n_targets)."""
+    place = penalties[:, None, None].expand(-1, residuals.shape[1], 1, -1)
+    return residuals.gather(2, place)[:, :, 0]
