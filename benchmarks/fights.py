@@ -59,7 +59,9 @@ def windows(clip: dict[str, np.ndarray], vocabulary, backend) -> np.ndarray:
     for place, encoder in vocabulary.encoders():
         values = clip[place.family][:, place.columns].astype(np.float32)
         frames = np.floor(clip[f"{place.family}_frames"] + 0.5).astype(int)
-        sums = {frame: encoder.sums(values[frames == frame], backend) for frame in np.unique(frames).tolist()}
+        known, sizes = np.unique(frames, return_counts=True)  # boxes come frame by frame
+        offsets = np.append(0, np.cumsum(sizes))
+        sums = dict(zip(known.tolist(), encoder.sums(values, offsets, backend), strict=True)) if len(known) else {}
         nothing = np.zeros(encoder.n_sums, dtype=np.float32)
         first = centres - settings.window // 2
         blocks.append(

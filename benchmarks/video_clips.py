@@ -8,6 +8,7 @@ or shakes.
 from __future__ import annotations
 
 import csv
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 EVENTS = ("fall", "dash", "spin", "grow", "shake")
@@ -133,17 +135,35 @@ def draw_clip(clip: Clip, seed: int) -> list[np.ndarray]:
         discs.append(_disc(str(generator.choice(CLUTTER)), first, first + length, generator))
     order = generator.permutation(len(discs))
     pan = generator.uniform(-0.5, 0.5, size=2)
-    frames = []
-    for frame in range(N_FRAMES):
+    return list(_painted(ground, pan, [discs[i] for i in order], N_FRAMES, generator))
+
+
+def draw_stream(n_frames: int, events: tuple[tuple[str, int, int], ...], seed: int) -> Iterator[np.ndarray]:
+    """Yield the grey frames of one long scene without a cut, as full of other motion as clips are."""
+    generator = np.random.default_rng(seed)
+    ground = np.clip(_texture(generator, 3.0) * 0.4 + 76, 0, 255)
+    discs = [_disc(event, first, last, generator) for event, first, last in events]
+    for start in range(0, n_frames, N_FRAMES):
+        for _ in range(int(generator.integers(2, 5))):
+            length, first = int(generator.integers(20, N_FRAMES)), start + int(generator.integers(N_FRAMES))
+            discs.append(_disc(str(generator.choice(CLUTTER)), first, first + length, generator))
+    return _painted(ground, generator.uniform(-0.5, 0.5, size=2), discs, n_frames, generator)
+
+
+def _painted(
+    ground: np.ndarray, pan: np.ndarray, discs: list[_Disc], n_frames: int, generator: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield frames: the ground moves on, discs come and go, and there is noise."""
+    # Events lie on top: what hides them is other motion, not other discs.
+    layers = sorted(discs, key=lambda disc: disc.motion in EVENTS)
+    for frame in range(n_frames):
         rows, columns = np.mgrid[:HEIGHT, :WIDTH]
         canvas = _sample(ground, rows / 2 + pan[0] * frame, columns / 2 + pan[1] * frame)
-        # Events lie on top: what hides them is other motion, not other discs.
-        for disc in sorted((discs[i] for i in order), key=lambda disc: disc.motion in EVENTS):
+        for disc in layers:
             if disc.first <= frame <= disc.last:
                 _paint(canvas, disc, frame)
         canvas += generator.normal(scale=2, size=canvas.shape)
-        frames.append(np.clip(canvas, 0, 255).astype(np.uint8))
-    return frames
+        yield np.clip(canvas, 0, 255).astype(np.uint8)
 
 
 def _paint(canvas: np.ndarray, disc: _Disc, frame: int) -> None:
@@ -163,16 +183,18 @@ def _sample(texture: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.nd
     return map_coordinates(texture, [rows, columns], order=1, mode="grid-wrap")
 
 
-def write_video(path: Path, frames: list[np.ndarray], rate: int = RATE) -> None:
+def write_video(path: Path, frames: Iterable[np.ndarray], rate: int = RATE) -> None:
     """Write grey frames as VP9 in WebM, which every browser plays."""
     import av
 
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libvpx-vp9", rate=rate)
-        stream.height, stream.width = frames[0].shape
+        frames = iter(frames)
+        first = next(frames)
+        stream.height, stream.width = first.shape
         stream.pix_fmt, stream.bit_rate = "yuv420p", 1_000_000
         stream.options = {"deadline": "realtime", "cpu-used": "8", "crf": "10"}
-        for frame in frames:
+        for frame in itertools.chain([first], frames):
             picture = av.VideoFrame.from_ndarray(frame, format="gray").reformat(format="yuv420p")
             container.mux(stream.encode(picture))
         container.mux(stream.encode())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import gmil
 from gmil.errors import VideoError
 from gmil.video import EventDetectors, cross_validate_events, detect
 from gmil.video.labels import LabelledVideos
+from gmil.video.stacking import View
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +64,23 @@ def test_an_event_that_training_never_saw_is_not_found_by_balancing(videos, topi
 def test_a_stretch_of_no_length_is_refused(videos, stretch):
     with pytest.raises(VideoError, match=f"stretch must be a number of seconds, 0 or more, got {stretch}"):
         EventDetectors.fit(videos.bags, videos.y, videos.events, stretch=stretch)
+
+
+@pytest.mark.parametrize("smoothing", [0.1, None])
+def test_events_that_are_not_detected_are_left_out_and_not_scored(videos, smoothing, monkeypatch):
+    found = EventDetectors.fit(videos.bags, videos.y, videos.events, estimator=gmil.WeightedGMIL(random_state=0))
+    detectors = replace(found, smoothing=smoothing)
+    scored, score = [], View.score_instances
+    monkeypatch.setattr(View, "score_instances", lambda *args: scored.append(list(args[2])) or score(*args))
+    for frames in (videos.bags[3], videos.bags[12]):
+        bag = with_times(frames, np.arange(10) / 25)
+        [everything] = detectors.time_lines(bag)
+        scored.clear()
+        [detected] = detectors.time_lines(bag, detected_only=True)
+        expected = [line for line in everything if line.decision > 0]
+        assert [line.event for line in detected] == [line.event for line in expected]
+        assert scored == ([[0]] if expected and smoothing else [])
+        for one, other in zip(detected, expected, strict=True):
+            np.testing.assert_allclose(one.scores, other.scores)
+            assert (one.decision, one.segments) == (other.decision, other.segments)
+    assert [line.event for line in detected] == ["fast"]

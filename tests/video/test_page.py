@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import expit
-from tests.browser import LONG, NARROW, WIDE, chromium, colours, overflow, saved_image, visit  # noqa: F401  fixtures
+from tests.browser import LONG, NARROW, WIDE, chromium, colours, every_screen, overflow, saved_image, visit  # noqa: F401  fixtures
 
 from gmil.video import Detection, TimeLine, write_page
 from gmil.video.page import clock
@@ -118,8 +118,7 @@ def test_the_threshold_is_a_labelled_line(visit, page_path):  # noqa: F811
         assert label["y"] + label["height"] <= box["y"] + box["height"] + 1
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@every_screen
 def test_nothing_sticks_out_whatever_the_names(chromium, page_path, width, theme):  # noqa: F811
     times = np.arange(50) / 25
     clips = [page_path.parent / name for name in ("a clip & more.webm", f"{LONG}.webm")]
@@ -132,7 +131,7 @@ def test_nothing_sticks_out_whatever_the_names(chromium, page_path, width, theme
     page.close()
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("width", [NARROW, pytest.param(WIDE, marks=pytest.mark.slow)])
 def test_a_time_line_is_copied_with_its_words_and_its_axis(visit, page_path, width):  # noqa: F811
     page = opened(visit, page_path, width=width)
     found = saved_image(page, page.get_by_role("button", name="Copy as image").first)
@@ -153,7 +152,9 @@ def test_on_paper_there_are_light_colours_and_no_controls(chromium, page_path): 
     page.close()
 
 
-@pytest.mark.parametrize("seconds", [1.2, 2.96, 30.0, 300.0])
+@pytest.mark.parametrize(
+    "seconds", [1.2, 300.0, pytest.param(2.96, marks=pytest.mark.slow), pytest.param(30.0, marks=pytest.mark.slow)]
+)
 def test_the_texts_of_ticks_do_not_meet(visit, page_path, seconds):  # noqa: F811
     times = np.linspace(0, seconds, 30, endpoint=False)
     clip = page_path.parent / "a clip & more.webm"

@@ -57,6 +57,9 @@ def test_histograms_are_those_of_counting_by_hand(vocabulary, scales_in_time, wi
     assert [row.frame for row in found] == list(range(30))
     assert [row.time for row in found] == [i / 25 for i in range(30)]
     np.testing.assert_allclose([row.histograms[0] for row in found], slow_histograms(pictures, vocabulary), atol=1e-6)
+    alone = list(frame_histograms(as_frames(pictures), [vocabulary], ENGINE, at_once=1))
+    assert [row.frame for row in alone] == list(range(30))
+    np.testing.assert_allclose([row.histograms[0] for row in alone], [row.histograms[0] for row in found], atol=1e-6)
 
 
 def test_several_vocabularies_share_one_look_at_the_video(vocabulary):
@@ -149,6 +152,14 @@ def test_a_sample_is_uniform_over_the_stream():
         assert len(np.unique(sample.values)) == 50
         counts += np.histogram(sample.values, bins=10, range=(0, 1000))[0]
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.03
+
+
+def test_a_sample_has_the_smallest_numbers_in_their_order():
+    sample = DescriptorSample(5, 1, np.random.default_rng(3))
+    for block in np.split(np.arange(40.0)[:, None], [3, 9, 10]):
+        sample.add(block)
+    expected = np.argsort(np.random.default_rng(3).random(40))[:5]
+    np.testing.assert_array_equal(sample.values[:, 0], expected)
 
 
 def test_memory_does_not_grow_with_the_length_of_a_video(vocabulary):

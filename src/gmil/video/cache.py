@@ -28,6 +28,7 @@ from gmil.safety.atomic import replacing
 from gmil.video.decoding import read_frames
 from gmil.video.encoding.descriptors import HOG3D, descriptors_by_frame, widths_of
 from gmil.video.histograms import frame_histograms
+from gmil.video.kept_frames import SUFFIX, keeping, kept_frames, room_in
 from gmil.video.vocabulary import DescriptorSample
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 _ROWS_AT_ONCE = 1024
 _UNUSED_SECONDS = 7 * 24 * 3600.0
-_ENTRY = re.compile(r"[0-9a-f]{1,16}-([0-9a-f]{16})\.(npy|npz|parquet)")  # content, and settings or vocabulary
-_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|npz|parquet)")  # a killed run left it
+_ENTRY = re.compile(r"[0-9a-f]{1,16}-([0-9a-f]{16})\.(npy|npz|parquet|frames)")  # content, and settings or vocabulary
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{1,16}-[0-9a-f]{16}-\w+\.(npy|npz|parquet|frames)")  # a killed run left it
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,16 @@ class Work:
     settings: IndexSettings
 
     def sample(self, video: str | os.PathLike[str]) -> Path:
-        """Return the file with descriptors drawn from a video, made now where it is not there yet."""
+        """Return the file with descriptors drawn from a video, made now where it is not there yet.
+
+        The frames are kept for `histograms`, which follows once there are words.
+        """
         content = content_digest(video)
         suffix = "npy" if self.settings.descriptors == (HOG3D,) else "npz"
         target = self.folder / f"{content}-{self.settings.sample_key()}.{suffix}"
         if not _take_up(target):
-            drawn = _draw(frames_of(video, self.settings), self.settings, seed=int(content, 16))
+            frames = keeping(frames_of(video, self.settings), self._frames(content), room_in(self.folder))
+            drawn = _draw(frames, self.settings, seed=int(content, 16))
             values: dict[str, Any] = {family: sample.values.astype(np.float16) for family, sample in drawn.items()}
             with replacing(target) as temporary:
                 np.save(temporary, values[HOG3D]) if suffix == "npy" else np.savez(temporary, **values)
@@ -71,9 +76,17 @@ class Work:
         targets = [self.folder / f"{content}-{vocabulary.digest}.parquet" for vocabulary in vocabularies]
         missing = [i for i, target in enumerate(targets) if not _take_up(target)]
         if missing:
-            found = count_words(video, [vocabularies[i] for i in missing])
+            own = [vocabularies[i] for i in missing]
+            kept = kept_frames(self._frames(content))
+            frames = frames_of(video, self.settings) if kept is None else kept
+            found = frame_histograms(frames, own, resolve("auto", 1))
             _write_histograms([targets[i] for i in missing], found)
+        self._frames(content).unlink(missing_ok=True)
         return targets
+
+    def _frames(self, content: str) -> Path:
+        """Return where the frames of a video lie between two passes."""
+        return self.folder / f"{content}-{self.settings.frames_key()}{SUFFIX}"
 
     def histogram(self, video: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
         """Return the file of word histograms for one vocabulary."""

@@ -217,8 +217,13 @@ class EventDetectors:
         ----------
         bags : Bags
         """
-        scores = np.stack([view.score_instances(bags) for view in self.views])
-        return np.asarray(np.einsum("lie,le->ie", scores, self.weights.weights) + self.weights.shifts)
+        return self._scores_of(bags, np.arange(len(self.events)))
+
+    def _scores_of(self, bags: Bags, events: Integers) -> Floats:
+        """Return the scores of frames for some events, (n_instances, n_events)."""
+        scores = np.stack([view.score_instances(bags, events) for view in self.views])
+        weights, shifts = self.weights.weights[:, events], self.weights.shifts[events]
+        return np.asarray(np.einsum("lie,le->ie", scores, weights) + shifts)
 
     @property
     def n_features(self) -> int:
@@ -269,13 +274,15 @@ class EventDetectors:
         ]
         return decisions, np.column_stack(columns)
 
-    def time_lines(self, bags: Bags) -> list[list[TimeLine]]:
+    def time_lines(self, bags: Bags, *, detected_only: bool = False) -> list[list[TimeLine]]:
         """Return, for every video, the time line of every event.
 
         Parameters
         ----------
         bags : Bags
             From `gmil.video.read_features`, with the time of every frame.
+        detected_only : bool
+            Leave out events that a video does not show; their frames are not scored, which takes most of the time.
         """
         expected = self.n_features
         if bags.n_features != expected:
@@ -285,11 +292,12 @@ class EventDetectors:
             )
             raise VideoError(msg)
         decisions, probabilities = self._decide_with_probabilities(bags)
-        times = times_of(bags)
-        return [
-            self._time_lines_of(bags[i], times[bags.offsets[i] : bags.offsets[i + 1]], decisions[i], probabilities[i])
-            for i in range(len(bags))
-        ]
+        times, lines = times_of(bags), []
+        for i, (start, stop) in enumerate(pairwise(bags.offsets.tolist())):
+            events = np.flatnonzero(decisions[i] > 0) if detected_only else np.arange(len(self.events))
+            known = decisions[i], probabilities[i]
+            lines.append(self._time_lines_of(bags[i], times[start:stop], *known, events) if len(events) else [])
+        return lines
 
     def smoothed_scores(self, bags: Bags) -> Floats:
         """Return how much every frame shows every event, (n_instances, n_events), smoothed as in time lines.
@@ -305,23 +313,23 @@ class EventDetectors:
             found[order] = smoothed(found[order], times[order], self.smoothing or 0.0)
         return found
 
-    def _time_lines_of(self, frames: Floats, times: Floats, decisions: Floats, shares: Floats) -> list[TimeLine]:
+    def _time_lines_of(
+        self, frames: Floats, times: Floats, decisions: Floats, shares: Floats, events: Integers
+    ) -> list[TimeLine]:
         order = np.argsort(times, kind="stable")  # rows of a file may come in any order
         frames, times = frames[order], times[order]
         if self.smoothing is None:
             both = stretch_scores(
                 lambda bags: np.hstack(self._decide_with_probabilities(bags)), frames, times, self.stretch
             )
-            scores, chances = np.split(both, 2, axis=1)
+            scores, chances = (part[:, events] for part in np.split(both, 2, axis=1))
         else:
-            found = self.score_instances(Bags(frames, np.array([0, len(frames)])))
+            found = self._scores_of(Bags(frames, np.array([0, len(frames)])), events)
             scores = smoothed(found, times, self.smoothing)
             chances = expit(scores)
         return [
-            TimeLine.of(event, float(decision), float(share), times, own, own_chances)
-            for event, decision, share, own, own_chances in zip(
-                self.events, decisions, shares, scores.T, chances.T, strict=True
-            )
+            TimeLine.of(self.events[event], float(decisions[event]), float(shares[event]), times, own, own_chances)
+            for event, own, own_chances in zip(events, scores.T, chances.T, strict=True)
         ]
 
     def save(self, path: str | os.PathLike[str]) -> None:

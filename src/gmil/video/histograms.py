@@ -17,9 +17,13 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
-    from gmil.video.encoding.descriptors import Place
     from gmil.video.hog3d import Descriptors
-    from gmil.video.vocabulary import Encoder, Vocabulary
+    from gmil.video.vocabulary import Vocabulary
+
+
+AT_ONCE = 25
+"""Frames: of a small picture these have enough descriptors to be counted together."""
+_ENOUGH = 2048  # descriptors
 
 
 class FrameHistograms(NamedTuple):
@@ -31,7 +35,7 @@ class FrameHistograms(NamedTuple):
 
 
 def frame_histograms(
-    frames: Iterable[Frame], vocabularies: Sequence[Vocabulary], backend: Backend
+    frames: Iterable[Frame], vocabularies: Sequence[Vocabulary], backend: Backend, *, at_once: int = AT_ONCE
 ) -> Iterator[FrameHistograms]:
     """Yield the histograms of frames; several vocabularies share one reading of the video.
 
@@ -43,6 +47,8 @@ def frame_histograms(
     frames : iterable of Frame
     vocabularies : sequence of Vocabulary
     backend : Backend
+    at_once : int
+        The histograms of at most so many frames come together, which is faster; they come so much later.
 
     Yields
     ------
@@ -56,9 +62,12 @@ def frame_histograms(
     n_frames = 0
     for n_frames, found in enumerate(descriptors_by_frame(_grays(frames, times), settings), start=1):
         counts.add(found)
-        if n_frames - done > wait:  # nothing that is still to come belongs to the window of this frame
-            yield from _emit(done, times, counts, settings.window, settings.every)
-            done += 1
+        if n_frames - done >= wait + at_once or counts.n_waiting >= _ENOUGH:
+            counts.settle()
+            while n_frames - done > wait:  # nothing that is still to come belongs to the window of this frame
+                yield from _emit(done, times, counts, settings.window, settings.every)
+                done += 1
+    counts.settle()
     for frame in range(done, n_frames):
         yield from _emit(frame, times, counts, settings.window, settings.every)
 
@@ -77,26 +86,42 @@ def _emit(frame: int, times: deque[float], counts: _Counts, window: int, every: 
 
 
 class _Counts:
-    """What descriptors that belong to each of the last frames add up to, for every block of every vocabulary."""
+    """What descriptors that belong to each of the last frames add up to, for every block of every vocabulary.
+
+    Descriptors wait until there are many: to find their words, all words are made ready first.
+    """
 
     def __init__(self, vocabularies: Sequence[Vocabulary], backend: Backend) -> None:
         self.encoders, self.backend = [vocabulary.encoders() for vocabulary in vocabularies], backend
         self.by_frame: defaultdict[int, list[list[Floats]]] = defaultdict(self._nothing)
+        self.waiting: defaultdict[str, list[Descriptors]] = defaultdict(list)
+        self.n_waiting = 0
 
     def _nothing(self) -> list[list[Floats]]:
         return [[np.zeros(encoder.n_sums, dtype=np.float32) for _, encoder in own] for own in self.encoders]
 
     def add(self, found: Mapping[str, Iterable[Descriptors]]) -> None:
+        """Let descriptors wait."""
         for family, parts in found.items():
             for descriptors in parts:
-                counts = self.by_frame[int(descriptors.frame + 0.5)]
-                for count, own in zip(counts, self.encoders, strict=True):
-                    self._add_to(count, own, family, descriptors.values)
+                if len(descriptors.values):
+                    self.waiting[family].append(descriptors)
+                    self.n_waiting += len(descriptors.values)
 
-    def _add_to(self, counts: list[Floats], encoders: list[tuple[Place, Encoder]], family: str, values: Floats) -> None:
-        for count, (place, encoder) in zip(counts, encoders, strict=True):
-            if place.family == family:
-                count += encoder.sums(np.ascontiguousarray(values[:, place.columns]), self.backend)
+    def settle(self) -> None:
+        """Count all descriptors that wait."""
+        for family, parts in self.waiting.items():
+            values = np.concatenate([part.values for part in parts])
+            offsets = np.cumsum([0, *(len(part.values) for part in parts)])
+            frames = [int(part.frame + 0.5) for part in parts]
+            for vocabulary, encoders in enumerate(self.encoders):
+                for block, (place, encoder) in enumerate(encoders):
+                    if place.family == family:
+                        rows = np.ascontiguousarray(values[:, place.columns])
+                        for frame, sums in zip(frames, encoder.sums(rows, offsets, self.backend), strict=True):
+                            self.by_frame[frame][vocabulary][block] += sums
+        self.waiting.clear()
+        self.n_waiting = 0
 
     def of(self, frames: range) -> list[Floats]:
         totals = self._nothing()

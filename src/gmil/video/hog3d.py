@@ -9,16 +9,18 @@ descriptors that overlap there; of the past only the cells that a descriptor can
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from gmil.engine import why_not
 from gmil.errors import VideoError
-from gmil.video.integral import IntegralVideo, box_sums, gradients
-from gmil.video.polyhedra import polyhedron, summed_histograms
+from gmil.video.gradients import cells as in_numpy
+from gmil.video.gradients.cells import Grid
+from gmil.video.gradients.integral import in_threes, no_sums
+from gmil.video.gradients.polyhedra import polyhedron
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Floats, Integers
+    from gmil.video.gradients.cells import CellKernels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,25 +147,32 @@ def hog3d(frames: Iterable[NDArray[np.uint8]], settings: Hog3DSettings | None = 
 
 def hog3d_by_frame(frames: Iterable[NDArray[np.uint8]], settings: Hog3DSettings) -> Iterator[list[Descriptors]]:
     """Yield, for every frame, the descriptors that end with it."""
-    lattices: list[_Lattice] = []
-    for number, gradient in enumerate(gradients(frames), start=1):
+    kernels, lattices = _cell_kernels(), list[_Lattice]()
+    for number, three in enumerate(in_threes(frames), start=1):
         if number == 1:
-            integral = IntegralVideo(*gradient.shape[1:])
-            lattices = _lattices(settings, integral)
-        integral.add(gradient)
-        yield [found for lattice in lattices for found in lattice.advance(number, integral)]
+            sums = no_sums(*three[1].shape)
+            lattices = _lattices(settings, three[1].shape, kernels)
+        kernels.integrate_gradients(*three, sums)
+        yield [found for lattice in lattices for found in lattice.advance(number, sums)]
 
 
-def _lattices(settings: Hog3DSettings, integral: IntegralVideo) -> list[_Lattice]:
+def _cell_kernels() -> CellKernels:
+    """Return the compiled kernels, or those of NumPy where there are none."""
+    if why_not("native") is not None:
+        return in_numpy
+    from gmil.engine.native import cells as compiled
+
+    return compiled
+
+
+def _lattices(settings: Hog3DSettings, picture: tuple[int, ...], kernels: CellKernels) -> list[_Lattice]:
     """Return a lattice for every scale whose boxes fit into the picture."""
-    height, width = integral.sums.shape[1] - 1, integral.sums.shape[2] - 1
     found = []
     for i in range(settings.scales_in_space):
         cell = settings.cell_pixels * 2 ** (i / 2)
-        if int(min(height, width) / cell + 1e-9) >= settings.cells_in_space:
-            found += [
-                _Lattice(settings, integral, cell, settings.cell_frames * 2**j) for j in range(settings.scales_in_time)
-            ]
+        if int(min(picture) / cell + 1e-9) >= settings.cells_in_space:
+            durations = [settings.cell_frames * 2**j for j in range(settings.scales_in_time)]
+            found += [_Lattice(settings, picture, cell, duration, kernels) for duration in durations]
     return found
 
 
@@ -174,82 +184,64 @@ def _edges(cell: float, n_edges: int) -> Integers:
 class _Lattice:
     """The cells of one scale: what is held of the past, and the descriptors that are complete."""
 
-    def __init__(self, settings: Hog3DSettings, integral: IntegralVideo, cell: float, cell_frames: float) -> None:
-        self.settings, self.cell, self.cell_frames = settings, cell, cell_frames
+    def __init__(
+        self,
+        settings: Hog3DSettings,
+        picture: tuple[int, ...],
+        cell: float,
+        cell_frames: float,
+        kernels: CellKernels,
+    ) -> None:
+        self.settings, self.cell, self.cell_frames, self.kernels = settings, cell, cell_frames, kernels
         self.solid = polyhedron(settings.polyhedron, half=settings.half)
-        height, width = integral.sums.shape[1] - 1, integral.sums.shape[2] - 1
-        self.shape = int(height / cell + 1e-9), int(width / cell + 1e-9)  # in cells
-        self.rows, self.columns = (_edges(cell / settings.blocks, n * settings.blocks + 1) for n in self.shape)
-        self.areas = np.multiply.outer(np.diff(self.rows), np.diff(self.columns)).astype(np.float32)
+        shape = [int(side / cell + 1e-9) for side in picture]  # in cells
+        rows, columns = (_edges(cell / settings.blocks, n * settings.blocks + 1) for n in shape)
+        self.grid = Grid(rows, columns, settings.blocks)
         self.layer, self.layer_start = 0, 0  # blocks in time that are complete, and the frame where the next begins
-        self.corners = integral.corners(self.rows, self.columns)
-        self.open = self._no_cells()
-        self.slabs: deque[tuple[Floats, Floats]] = deque(maxlen=settings.cells_in_time)
+        self.corners = np.zeros((3, len(rows), len(columns)), dtype=np.int32)
+        # Layers of cells in time, as a ring: of the past only those that a descriptor can still need.
+        self.cells = np.zeros((settings.cells_in_time, *shape, len(self.solid.normals)), dtype=np.float32)
+        self.lengths = np.zeros(self.cells.shape[:3], dtype=np.float32)
 
-    def _no_cells(self) -> tuple[Floats, Floats]:
-        n_cells = self.shape[0] * self.shape[1]
-        return np.zeros((n_cells, len(self.solid.normals)), np.float32), np.zeros(n_cells, np.float32)
-
-    def advance(self, n_frames: int, integral: IntegralVideo) -> Iterator[Descriptors]:
+    def advance(self, n_frames: int, sums: NDArray[np.int32]) -> Iterator[Descriptors]:
         """Take in the frames so far; yield the descriptors that end here."""
         if n_frames < self._layer_end():
             return
-        corners = integral.corners(self.rows, self.columns)
-        sums = box_sums(self.corners, corners)
-        volumes = self.areas * np.float32(2 * (n_frames - self.layer_start))  # integrals hold twice the gradient
-        histograms, lengths = summed_histograms(self._by_cell(sums / volumes), self.solid)
-        self.open[0][...] += histograms
-        self.open[1][...] += lengths
-        self.corners, self.layer, self.layer_start = corners, self.layer + 1, n_frames
-        if self.layer % self.settings.blocks == 0:
-            self.slabs.append(self.open)
-            self.open = self._no_cells()
-            yield from self._complete()
+        number, block = divmod(self.layer, self.settings.blocks)
+        cells, lengths = (ring[number % len(ring)] for ring in (self.cells, self.lengths))
+        if block == 0:
+            cells[...], lengths[...] = 0, 0
+        n_new = n_frames - self.layer_start
+        self.kernels.add_directions(sums, self.corners, self.grid, n_new, self.solid, cells, lengths)
+        self.layer, self.layer_start = self.layer + 1, n_frames
+        if block + 1 == self.settings.blocks:
+            yield from self._complete(number + 1 - self.settings.cells_in_time)
 
     def _layer_end(self) -> int:
         return int(np.floor((self.layer + 1) * self.cell_frames / self.settings.blocks + 0.5))
 
-    def _by_cell(self, means: Floats) -> Floats:
-        """Bring gradients of blocks, (3, n_rows, n_columns), into the order of cells, (n_cells, blocks ** 2, 3)."""
-        b = self.settings.blocks
-        grid = means.reshape(3, means.shape[1] // b, b, means.shape[2] // b, b)
-        return np.ascontiguousarray(grid.transpose(1, 3, 2, 4, 0)).reshape(-1, b * b, 3)
-
-    def _complete(self) -> Iterator[Descriptors]:
-        settings, n_cells = self.settings, self.layer // self.settings.blocks
-        first = n_cells - settings.cells_in_time
+    def _complete(self, first: int) -> Iterator[Descriptors]:
+        """Yield the descriptors that begin with this layer of cells."""
+        settings = self.settings
         if first < 0 or first % settings.step_in_time:
             return
-        cells = np.stack([slab[0].reshape(*self.shape, -1) for slab in self.slabs], axis=2)  # (ny, nx, nt, bins)
-        lengths = np.asarray(sum(slab[1].reshape(self.shape) for slab in self.slabs))
-        keep = self._boxes(lengths).sum(axis=(2, 3)) / self._blocks_of_a_box() >= settings.min_gradient
-        if not keep.any():
+        keep = self._lengths_of_boxes() / self._blocks_of_a_box() >= settings.min_gradient
+        places = np.argwhere(keep) * settings.step_in_space
+        if not len(places):
             return
-        boxes = self._boxes(cells)[keep]  # (n, nt, bins, cells, cells)
-        values = normalised(np.moveaxis(boxes, (3, 4), (1, 2)).reshape(len(boxes), -1), settings.clip)
-        side = self.cell * settings.cells_in_space
-        rows, columns = np.nonzero(keep)
-        step = self.cell * settings.step_in_space
+        oldest, n = first % settings.cells_in_time, settings.cells_in_space
+        values = self.kernels.cell_boxes(self.cells, oldest, places, n, settings.clip)
+        side = self.cell * n
+        y, x = places.T * self.cell + side / 2
         duration = self.cell_frames * settings.cells_in_time
         centre = (first + settings.cells_in_time / 2) * self.cell_frames - 0.5
-        yield Descriptors(values, columns * step + side / 2, rows * step + side / 2, centre, side, duration)
+        yield Descriptors(values, x, y, centre, side, duration)
 
-    def _boxes(self, cells: Floats) -> Floats:
-        """Return the boxes of cells that have a descriptor, the two axes inside a box at the end."""
+    def _lengths_of_boxes(self) -> Floats:
+        """Return the lengths of all gradients of every box that may have a descriptor."""
         n, step = self.settings.cells_in_space, self.settings.step_in_space
-        return sliding_window_view(cells, (n, n), axis=(0, 1))[::step, ::step]
+        boxes = sliding_window_view(self.lengths.sum(axis=0), (n, n))[::step, ::step]
+        return np.asarray(boxes.sum(axis=(2, 3)))
 
     def _blocks_of_a_box(self) -> int:
         return self.settings.cells_in_space**2 * self.settings.cells_in_time * self.settings.blocks**3
-
-
-def normalised(values: Floats, clip: float) -> Floats:
-    """Return rows of length one with no entry above ``clip`` before they are normalised again; zeros stay zeros."""
-    values = _unit(values)
-    np.minimum(values, np.float32(clip), out=values)
-    return _unit(values)
-
-
-def _unit(values: Floats) -> Floats:
-    lengths = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
-    return np.divide(values, lengths, out=np.zeros_like(values), where=lengths > 0)

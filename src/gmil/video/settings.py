@@ -160,6 +160,10 @@ class IndexSettings:
             given["motion"] = MotionSettings(**values["motion"])
         return cls(**given)
 
+    def frames_key(self) -> str:
+        """Return a short name for what decides which frames are taken from a video."""
+        return short_digest(json.dumps([self.rate, self.longest_side]).encode())
+
     def sample_key(self) -> str:
         """Return a short name for what decides which descriptors are drawn from a video."""
         deciding: dict[str, Any] = {"descriptor": asdict(self.descriptor)}

@@ -72,16 +72,18 @@ class View:
         own = bags if self.columns is None else _columns_of(bags, *self.columns)
         return own if self.topics is None else self.topics.of(own)
 
-    def score_instances(self, bags: Bags) -> Floats:
-        """Return the scores of frames by the models, (n_instances, n_events).
+    def score_instances(self, bags: Bags, events: Integers) -> Floats:
+        """Return the scores of frames by the models of some events, (n_instances, n_events).
 
         Parameters
         ----------
         bags : Bags
+        events : array of int
         """
         seen = self._seen(bags)
-        found = [np.asarray(model.score_instances(seen)).reshape(bags.n_instances, -1) for model in self.models]
-        return np.column_stack(found)
+        if len(self.models) == 1:  # it knows them all
+            return np.asarray(self.models[0].score_instances(seen)).reshape(bags.n_instances, -1)[:, events]
+        return np.column_stack([np.asarray(self.models[event].score_instances(seen)) for event in events])
 
     @property
     def scores_instances(self) -> bool:

@@ -54,8 +54,8 @@ class Encoder(Protocol):
     def n_sums(self) -> int:
         """How many numbers add up over descriptors."""
 
-    def sums(self, values: Floats, backend: Backend) -> Floats:
-        """Return what descriptors add."""
+    def sums(self, values: Floats, offsets: Integers, backend: Backend) -> Floats:
+        """Return what groups of descriptors add up to, (n_groups, n_sums)."""
 
     def vector(self, sums: Floats) -> Floats:
         """Return the features."""
@@ -113,14 +113,30 @@ class Vocabulary:
 
         Parameters
         ----------
+        descriptors : array of shape (n, n_features), n at least 1
+        backend : Backend
+        """
+        return self.histograms(descriptors, np.array([0, len(descriptors)]), backend)[0]
+
+    def histograms(self, descriptors: Floats, offsets: Integers, backend: Backend) -> Floats:
+        """Return how often every word occurs among groups of descriptors, (n_groups, n_words).
+
+        Parameters
+        ----------
         descriptors : array of shape (n, n_features)
+        offsets : array of shape (n_groups + 1,)
+            Where groups begin, none of them empty, and where the last one ends.
         backend : Backend
         """
         n_words = len(self.words)
         if self.settings.assignment == "hard":
-            return np.bincount(backend.assign(descriptors, self.words)[0], minlength=n_words).astype(np.float32)
-        nearest, weights = self._nearest(backend.sq_distances(descriptors, self.words))
-        return np.bincount(nearest.ravel(), weights=weights.ravel(), minlength=n_words).astype(np.float32)
+            nearest = backend.assign(descriptors, self.words)[0]
+            return backend.bag_histograms(nearest, offsets, n_words).astype(np.float32)
+        words, weights = self._nearest(backend.sq_distances(descriptors, self.words))
+        groups = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[:, None]
+        shape = len(offsets) - 1, n_words
+        counted = np.bincount((groups * n_words + words).ravel(), weights.ravel(), shape[0] * shape[1])
+        return counted.reshape(shape).astype(np.float32)
 
     def _nearest(self, squares: Floats) -> tuple[Integers, Floats]:
         """Return the nearest words of every descriptor and their shares, which add up to one."""
@@ -191,8 +207,8 @@ class _Words:
     def n_sums(self) -> int:
         return len(self.vocabulary.words)
 
-    def sums(self, values: Floats, backend: Backend) -> Floats:
-        return self.vocabulary.histogram(values, backend)
+    def sums(self, values: Floats, offsets: Integers, backend: Backend) -> Floats:
+        return self.vocabulary.histograms(values, offsets, backend)
 
     def vector(self, sums: Floats) -> Floats:
         return np.asarray(sums / max(sums.sum(), np.float32(1e-12)))
@@ -272,18 +288,29 @@ class DescriptorSample:
 
     def __init__(self, size: int, n_features: int, generator: np.random.Generator) -> None:
         self.size, self._generator = size, generator
-        self.values: Floats = np.empty((0, n_features), dtype=np.float32)
+        self._rows: Floats = np.empty((0, n_features), dtype=np.float32)
         self._draws: Floats = np.empty(0)
+
+    @property
+    def values(self) -> Floats:
+        """The descriptors that stay, in the order of their numbers."""
+        return self._rows[np.argsort(self._draws, kind="stable")]
 
     def add(self, descriptors: Floats) -> None:
         """Let more descriptors draw."""
         draws = self._generator.random(len(descriptors))
-        if len(self._draws) == self.size:
-            wins = draws < self._draws.max()
-            descriptors, draws = descriptors[wins], draws[wins]
-            if not len(draws):
-                return
-        draws = np.concatenate([self._draws, draws])
-        keep = np.argsort(draws, kind="stable")[: self.size]
-        self.values = np.concatenate([self.values, descriptors])[keep]
-        self._draws = draws[keep]
+        n_free = self.size - len(self._draws)
+        self._rows = np.concatenate([self._rows, descriptors[:n_free]]) if n_free else self._rows
+        self._draws = np.concatenate([self._draws, draws[:n_free]])
+        self._exchange(descriptors[n_free:], draws[n_free:])
+
+    def _exchange(self, descriptors: Floats, draws: Floats) -> None:
+        """Let those with smaller numbers take the places of those with the largest."""
+        if not (len(draws) and draws.min() < self._draws.max()):
+            return
+        n_held = len(self._draws)
+        everyone = np.concatenate([self._draws, draws])
+        stay = np.zeros(len(everyone), dtype=bool)
+        stay[np.argsort(everyone, kind="stable")[: self.size]] = True
+        places, new = np.flatnonzero(~stay[:n_held]), np.flatnonzero(stay[n_held:])
+        self._rows[places], self._draws[places] = descriptors[new], draws[new]

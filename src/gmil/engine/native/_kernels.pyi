@@ -56,3 +56,18 @@ def gram_lloyd(
     n_iter: Integers,
     n_threads: int,
 ) -> None: ...
+def integrate_gradients(before: Integers, now: Integers, after: Integers, sums: Integers) -> None: ...
+def add_directions(
+    sums: Integers,
+    corners: Integers,
+    rows: Integers,
+    columns: Integers,
+    blocks: int,
+    frames: float,
+    normals: Floats,
+    neighbour_cosine: float,
+    half: bool,
+    histograms: Floats,
+    lengths: Floats,
+) -> None: ...
+def cell_boxes(cells: Floats, first: int, places: Integers, side: int, clip: float, out: Floats) -> None: ...

@@ -27,6 +27,7 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     cppclass Variant:
         const char* name
         GramKernels gram
+        VideoKernels video
     const Variant& active_variant()
 
     cppclass Rows[T]:
@@ -58,6 +59,28 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         void seed(const GramJobs&, const double*, int64_t, int64_t*, int) except +raise_python_error
         void lloyd(
             const GramJobs&, const int64_t*, int64_t, int32_t*, double*, double*, int64_t*, int
+        ) except +raise_python_error
+
+    cppclass Frames:
+        pass
+    cppclass Grid:
+        pass
+    cppclass Polyhedron:
+        pass
+    cppclass Cells:
+        pass
+    Frames frames_of(const uint8_t*, const uint8_t*, const uint8_t*, int64_t, int64_t)
+    Grid grid_of(int64_t, int64_t, const int64_t*, int64_t, const int64_t*, int64_t, int64_t)
+    Polyhedron polyhedron_of(const float*, int64_t, float, bint)
+    Cells cells_of(const float*, int64_t, int64_t, int64_t, int64_t)
+    const int64_t kMostFaces
+    cppclass VideoKernels:
+        void integrate_gradients(const Frames&, int32_t*) except +raise_python_error
+        void add_directions(
+            const Grid&, const int32_t*, double, const Polyhedron&, int32_t*, float*, float*
+        ) except +raise_python_error
+        void cell_boxes(
+            const Cells&, int64_t, const int64_t*, int64_t, int64_t, float, float*
         ) except +raise_python_error
 
     int64_t first_bad_bag(const int64_t*, int64_t, int64_t)
@@ -351,4 +374,72 @@ def gram_lloyd(
         active_variant().gram.lloyd(
             gram_jobs(&gram[0, 0], n, &members[0, 0], n_jobs, k), &starts[0, 0], max_iter,
             &labels[0, 0], &squares[0, 0, 0], &inertia[0], &n_iter[0], n_threads,
+        )
+
+
+def integrate_gradients(
+    const uint8_t[:, ::1] before, const uint8_t[:, ::1] now, const uint8_t[:, ::1] after, int32_t[:, :, ::1] sums
+):
+    cdef int64_t height = now.shape[0], width = now.shape[1]
+    _require(height > 0 and width > 0, "now")
+    _require(before.shape[0] == height and before.shape[1] == width, "before")
+    _require(after.shape[0] == height and after.shape[1] == width, "after")
+    _require(sums.shape[0] == 3 and sums.shape[1] == height + 1 and sums.shape[2] == width + 1, "sums")
+    with nogil:
+        active_variant().video.integrate_gradients(
+            frames_of(&before[0, 0], &now[0, 0], &after[0, 0], height, width), &sums[0, 0, 0]
+        )
+
+
+cdef inline int _require_edges(const int64_t[::1] edges, int64_t blocks, int64_t size, str what) except -1:
+    cdef int64_t i, n = edges.shape[0] - 1
+    _require(n > 0 and n % blocks == 0 and edges[0] >= 0 and edges[n] < size, what)
+    for i in range(n):
+        _require(edges[i] < edges[i + 1], what)
+    return 0
+
+
+def add_directions(
+    const int32_t[:, :, ::1] sums, int32_t[:, :, ::1] corners, const int64_t[::1] rows, const int64_t[::1] columns,
+    int64_t blocks, double frames, const float[:, ::1] normals, float neighbour_cosine, bint half,
+    float[:, :, ::1] histograms, float[:, ::1] lengths,
+):
+    cdef int64_t n_rows = rows.shape[0] - 1, n_columns = columns.shape[0] - 1, n_faces = normals.shape[0]
+    _require(blocks > 0, "blocks")
+    _require(frames > 0, "frames")
+    _require(sums.shape[0] == 3, "sums")
+    _require_edges(rows, blocks, sums.shape[1], "rows")
+    _require_edges(columns, blocks, sums.shape[2], "columns")
+    _require(
+        corners.shape[0] == 3 and corners.shape[1] == n_rows + 1 and corners.shape[2] == n_columns + 1, "corners"
+    )
+    _require(0 < n_faces <= kMostFaces and normals.shape[1] == 3, "normals")
+    _require(lengths.shape[0] == n_rows // blocks and lengths.shape[1] == n_columns // blocks, "lengths")
+    _require(
+        histograms.shape[0] == lengths.shape[0] and histograms.shape[1] == lengths.shape[1]
+        and histograms.shape[2] == n_faces, "histograms",
+    )
+    with nogil:
+        active_variant().video.add_directions(
+            grid_of(sums.shape[1], sums.shape[2], &rows[0], n_rows, &columns[0], n_columns, blocks),
+            &sums[0, 0, 0], frames, polyhedron_of(&normals[0, 0], n_faces, neighbour_cosine, half),
+            &corners[0, 0, 0], &histograms[0, 0, 0], &lengths[0, 0],
+        )
+
+
+def cell_boxes(
+    const float[:, :, :, ::1] cells, int64_t first, const int64_t[:, ::1] places, int64_t side, float clip,
+    float[:, ::1] out,
+):
+    cdef int64_t n_boxes = places.shape[0], i
+    cdef int64_t n_layers = cells.shape[0], n_faces = cells.shape[3]
+    _require(n_layers > 0 and n_faces > 0 and 0 <= first < n_layers, "first")
+    _require(n_boxes > 0 and places.shape[1] == 2 and side > 0, "places")
+    for i in range(n_boxes):
+        _require(0 <= places[i, 0] <= cells.shape[1] - side and 0 <= places[i, 1] <= cells.shape[2] - side, "places")
+    _require(out.shape[0] == n_boxes and out.shape[1] == side * side * n_layers * n_faces, "out")
+    with nogil:
+        active_variant().video.cell_boxes(
+            cells_of(&cells[0, 0, 0, 0], n_layers, cells.shape[1], cells.shape[2], n_faces),
+            first, &places[0, 0], n_boxes, side, clip, &out[0, 0],
         )

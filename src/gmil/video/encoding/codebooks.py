@@ -21,7 +21,7 @@ from gmil.transform.vectors.vlad import normalize_vectors, vlad_vectors
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
 
 ENCODINGS = ("words", "vlad", "fisher")
 ENERGIES = "energies"
@@ -87,27 +87,29 @@ class Codebook:
         """The length of a vector."""
         return self.n_sums - (self.encoding == ENERGIES)
 
-    def sums(self, values: Floats, backend: Backend) -> Floats:
-        """Return what descriptors add to a vector, (n_sums,).
+    def sums(self, values: Floats, offsets: Integers, backend: Backend) -> Floats:
+        """Return what groups of descriptors add to their vectors, (n_groups, n_sums).
 
         Parameters
         ----------
         values : array of shape (n, n_features)
+        offsets : array of shape (n_groups + 1,)
+            Where groups begin, none of them empty, and where the last one ends.
         backend : Backend
         """
+        sizes = np.diff(offsets)[:, None]
         if self.centers is None:
-            return np.append(values.sum(axis=0), np.float32(len(values)))
+            return np.hstack([np.add.reduceat(values, offsets[:-1]), sizes.astype(np.float32)])
         if self.encoding == "words":
-            counted = np.bincount(backend.assign(values, self.centers)[0], minlength=len(self.centers))
-            return counted.astype(np.float32)
+            nearest = backend.assign(values, self.centers)[0]
+            return backend.bag_histograms(nearest, offsets, len(self.centers)).astype(np.float32)
         middle: Any = self.middle  # VLAD and Fisher vectors have both
         rows = np.asarray((values - middle) @ self.directions, dtype=np.float32)
-        whole = np.array([0, len(rows)])
         if self.encoding == "vlad":
-            means = vlad_vectors(rows, whole, self.centers, backend, occupancy=True)
+            means = vlad_vectors(rows, offsets, self.centers, backend, occupancy=True)
         else:
-            means = fisher_vectors(rows, whole, self._mixture(), backend)
-        return np.asarray(means[0] * len(rows), dtype=np.float32)
+            means = fisher_vectors(rows, offsets, self._mixture(), backend)
+        return np.asarray(means * sizes, dtype=np.float32)
 
     def _mixture(self) -> Mixture:
         return Mixture(self.weights, self.centers, self.variances, 0)  # type: ignore[arg-type]  # Fisher vectors only

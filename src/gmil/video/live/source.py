@@ -77,7 +77,8 @@ class Source:
                 yield container
             return
         av = import_av()
-        options = {"rtsp_transport": "tcp"} if self.name.lower().startswith("rtsp") else {}
+        # Over TCP no packet is lost, but some servers know UDP alone.
+        options = {"rtsp_flags": "prefer_tcp"} if self.name.lower().startswith("rtsp") else {}
         kind = "v4l2" if _DEVICE.fullmatch(self.name) else None
         try:
             container = av.open(self.name, format=kind, options=options, timeout=(self.patience, self.patience))

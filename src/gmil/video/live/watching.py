@@ -29,6 +29,7 @@ EVERY = 0.4
 """Seconds between decisions."""
 GAP = 1.0
 """Seconds without the event after which it has ended."""
+_AT_ONCE = 5  # frames whose features come together
 
 
 def watch(
@@ -87,7 +88,8 @@ def stated_delay(detectors: EventDetectors, every: float = EVERY) -> float:
     A descriptor is complete when its last frame is there, and a frame when the frames around it are.
     """
     settings = detectors.vocabulary.settings  # type: ignore[union-attr]  # watch refuses detectors without
-    return (settings.window // 2 + math.ceil(settings.longest_box / 2) + 2) / settings.rate + every
+    waited = settings.window // 2 + math.ceil(settings.longest_box / 2) + 1 + _AT_ONCE
+    return waited / settings.rate + every
 
 
 @dataclass
@@ -108,6 +110,7 @@ class _Watch:
     every: float
     rows: deque[tuple[float, Floats]] = field(default_factory=deque)
     open: dict[str, _Open] = field(default_factory=dict)
+    ended: dict[str, float] = field(default_factory=dict)  # where the last one of every event ended
     newest: float = 0.0
     decided: float = -math.inf
     notes: list[Happening] = field(default_factory=list)
@@ -118,12 +121,13 @@ class _Watch:
         items, backend = source.frames(), resolve("auto", 1)
         words: Any = self.detectors.vocabulary
         while not self.is_over:
-            for found in frame_histograms(self._piece(items), [words], backend):
+            for found in frame_histograms(self._piece(items), [words], backend, at_once=_AT_ONCE):
                 yield from self._told()
                 yield from self._take(found)
             yield from self._told()
             yield from self._close_all()
             self.rows.clear()
+            self.ended.clear()
             self.decided = -math.inf
 
     def _piece(self, items: Iterator[Frame | Happening]) -> Iterator[Frame]:
@@ -153,22 +157,24 @@ class _Watch:
             times, features = (np.array(part) for part in zip(*self.rows, strict=True))
             info = {"video": np.full(len(times), ""), "frame": np.arange(len(times)), "time": times}
             bag = Bags(features, np.array([0, len(times)]), np.array([""]), None, info)
-            for line in self.detectors.time_lines(bag)[0]:
-                yield from self._decide(line)
+            lines = {line.event: line for line in self.detectors.time_lines(bag, detected_only=True)[0]}
+            for event in self.detectors.events:
+                yield from self._decide(event, lines.get(event))
 
-    def _decide(self, line: TimeLine) -> Iterator[dict[str, Any]]:
-        """Begin or end an event by its decision about the last seconds."""
-        now, known = float(line.times[-1]), self.open.get(line.event)
-        if line.decision > 0:
+    def _decide(self, event: str, line: TimeLine | None) -> Iterator[dict[str, Any]]:
+        """Begin or end an event by its time line of the last seconds; there is none where they do not show it."""
+        now, known = self.decided, self.open.get(event)
+        if line is not None:
             end = max((segment.end for segment in line.segments), default=now)
-            if known is None:
-                start = line.segments[0].start
-                self.open[line.event] = _Open(start, end, line.probability)
-                yield self._report(line.event, "begins", self.open[line.event], now)
-            else:
+            if known is not None:
                 known.last, known.probability = max(known.last, end), max(known.probability, line.probability)
+            elif end > self.ended.get(event, -math.inf) + GAP:  # before that, it is what was reported already
+                start = max(line.segments[0].start, self.ended.get(event, -math.inf))
+                self.open[event] = _Open(start, end, line.probability)
+                yield self._report(event, "begins", self.open[event], now)
         elif known is not None and now - known.last >= GAP:
-            yield self._report(line.event, "ends", self.open.pop(line.event), now)
+            self.ended[event] = known.last
+            yield self._report(event, "ends", self.open.pop(event), now)
 
     def _close_all(self) -> Iterator[dict[str, Any]]:
         for event in list(self.open):

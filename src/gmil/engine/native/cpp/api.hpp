@@ -28,6 +28,25 @@ inline GramJobs gram_jobs(const double* gram, std::int64_t n_rows, const std::ui
   return {gram, n_rows, members, n_jobs, n_clusters};
 }
 
+inline Frames frames_of(const std::uint8_t* before, const std::uint8_t* now, const std::uint8_t* after,
+                        std::int64_t height, std::int64_t width) {
+  return {before, now, after, height, width};
+}
+
+inline Grid grid_of(std::int64_t height, std::int64_t width, const std::int64_t* rows, std::int64_t n_rows,
+                    const std::int64_t* columns, std::int64_t n_columns, std::int64_t blocks) {
+  return {height, width, rows, n_rows, columns, n_columns, blocks};
+}
+
+inline Polyhedron polyhedron_of(const float* normals, std::int64_t n_faces, float neighbour_cosine, bool half) {
+  return {normals, n_faces, neighbour_cosine, half};
+}
+
+inline Cells cells_of(const float* data, std::int64_t n_layers, std::int64_t n_rows, std::int64_t n_columns,
+                      std::int64_t n_faces) {
+  return {data, n_layers, n_rows, n_columns, n_faces};
+}
+
 // The kernels for numbers of this type.
 template <class T>
 const Kernels<T>& kernels_for(const T*) {

@@ -75,11 +75,60 @@ struct GramKernels {
                 double* squares, double* inertia, std::int64_t* n_iter, int n_threads);
 };
 
+// Three frames of a video, (height, width) each; the gradient in time of the one in the middle needs the others.
+struct Frames {
+  const std::uint8_t* before;
+  const std::uint8_t* now;
+  const std::uint8_t* after;
+  std::int64_t height;
+  std::int64_t width;
+};
+
+// Blocks over sums of gradients (3, height, width): their edges, one more than blocks each way. A cell has
+// blocks x blocks of them.
+struct Grid {
+  std::int64_t height;
+  std::int64_t width;
+  const std::int64_t* rows;
+  std::int64_t n_rows;
+  const std::int64_t* columns;
+  std::int64_t n_columns;
+  std::int64_t blocks;
+};
+
+struct Polyhedron {
+  const float* normals;  // (n_faces, 3)
+  std::int64_t n_faces;
+  float neighbour_cosine;
+  bool half;
+};
+
+// Histograms of cells, (n_layers, n_rows, n_columns, n_faces).
+struct Cells {
+  const float* data;
+  std::int64_t n_layers;
+  std::int64_t n_rows;
+  std::int64_t n_columns;
+  std::int64_t n_faces;
+};
+
+// The most faces of a polyhedron: five vectors of the narrowest variant.
+constexpr std::int64_t kMostFaces = 20;
+
+struct VideoKernels {
+  void (*integrate_gradients)(const Frames&, std::int32_t* sums);
+  void (*add_directions)(const Grid&, const std::int32_t* sums, double frames, const Polyhedron&,
+                         std::int32_t* corners, float* histograms, float* lengths);
+  void (*cell_boxes)(const Cells&, std::int64_t first, const std::int64_t* places, std::int64_t n_boxes,
+                     std::int64_t side, float clip, float* out);
+};
+
 struct Variant {
   const char* name;
   Kernels<float> f32;
   Kernels<double> f64;
   GramKernels gram;
+  VideoKernels video;
 };
 
 // Each is null where it was compiled without the instructions it is named after.

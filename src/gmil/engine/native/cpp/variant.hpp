@@ -7,6 +7,7 @@
 #include "gram_matrix.hpp"
 #include "lloyd.hpp"
 #include "seed.hpp"
+#include "video.hpp"
 
 namespace gmil {
 namespace {
@@ -25,7 +26,11 @@ constexpr Kernels<T> kernels_of() {
           bag_two_min<T>};
 }
 
-constexpr Variant kVariant{GMIL_VARIANT_NAME, kernels_of<float>(), kernels_of<double>(), {gram_seed, gram_lloyd}};
+constexpr Variant kVariant{GMIL_VARIANT_NAME,
+                           kernels_of<float>(),
+                           kernels_of<double>(),
+                           {gram_seed, gram_lloyd},
+                           {integrate_gradients, add_directions, cell_boxes}};
 
 }  // namespace
 }  // namespace gmil
