@@ -5,9 +5,11 @@ BIN = $(VENV)/bin
 # Tests run in several processes; one thread each keeps two cores from being asked for four.
 ONE_THREAD = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
+# The tests of a module stay in one process, with what they share; children start sooner where Python keeps bytecode.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format parameters docs docs-links bench fuzz sanitize clean
+.PHONY: help setup demo test test-all test-site lint format parameters docs docs-links bench fuzz sanitize clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -31,10 +33,13 @@ demo: $(VENV)/installed  ## Cross-validate GMIL on the bundled data sets
 	$(BIN)/gmil paper table1 --quick --output results/demo
 
 test: $(VENV)/tests-installed  ## Run all tests but the slow ones
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(PYTEST) -m "not slow"
 
 test-all: $(VENV)/tests-installed  ## Run all tests, the slow ones too
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS)
+	$(ONE_THREAD) $(PYTEST) --hypothesis-profile thorough
+
+test-site: $(VENV)/tests-installed  ## Build the site, where Sphinx is installed, and test its links and pages in a browser
+	$(ONE_THREAD) $(PYTEST) -n 0 -m slow tests/test_site.py
 
 lint: $(VENV)/tests-installed  ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -84,10 +89,10 @@ wheel: sdist  ## Build the wheel for this machine from the source archive, into 
 	$(PACKAGES)/bin/python -m tools.packages.wheel
 
 test-wheel: wheel  ## Test the wheel with the newest dependencies, where there is neither compiler nor source
-	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-oldest: wheel  ## The same with the oldest dependencies that pyproject.toml allows
-	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room --constraint tools/packages/oldest.txt -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(PACKAGES)/bin/python -m tools.packages.clean_room --constraint tools/packages/oldest.txt -n $(WORKERS) --dist worksteal -m "not slow"
 
 oldest: $(PACKAGES)/packages-installed  ## Write tools/packages/oldest.txt from pyproject.toml
 	$(PACKAGES)/bin/python -m tools.packages.oldest

@@ -15,6 +15,16 @@ import pytest
 LOCAL = ("file:", "data:", "blob:", "about:")
 NARROW, WIDE = 390, 1280
 LONG = "a_name_of_more_than_sixty_letters_without_any_space_in_it_as_files_have_them"
+every_screen = pytest.mark.parametrize(
+    ("width", "theme"),
+    [
+        (NARROW, "dark"),
+        (WIDE, "light"),
+        pytest.param(NARROW, "light", marks=pytest.mark.slow),
+        pytest.param(WIDE, "dark", marks=pytest.mark.slow),
+    ],
+)
+"""Both widths and both themes; of their four pairs two, and all four in ``make test-all``."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 

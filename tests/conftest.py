@@ -16,12 +16,39 @@ from gmil.engine import why_not
 from gmil.target_checks import outcomes_of
 
 # A busy machine is no failure.
-settings.register_profile("gmil", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("gmil")
+patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=20, **patient)
+settings.register_profile("thorough", max_examples=100, **patient)  # of make test-all
+settings.load_profile("quick")
 
 
+SEEN_BY_OTHER_CHECKS = (
+    "check_classifiers_train(readonly_memmap=True",
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+)
+"""scikit-learn's checks that repeat another one: memory maps and sparse bags have quicker tests of their own."""
+
+
+LONG_EXAMPLES = ("methods/deep/attention.py::gmil", "methods/deep/pooled.py::gmil", "methods/deep/trans_mil.py::gmil")
+"""Examples in docstrings that train a network; the page of the networks has one that is run each time."""
+LONG = ("tests/scale/test_dask.py", "tests/paper/test_killed.py", "tests/test_fuzz.py")
+"""They begin: the last test of a process should not be a long one."""
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items):
-    """Skip what fits a network where PyTorch is not installed."""
+    """Mark tests before they are chosen by their marks; begin with the long ones, after all are shuffled."""
+    for item in items:
+        if any(part in item.nodeid for part in (*SEEN_BY_OTHER_CHECKS, *LONG_EXAMPLES)):
+            item.add_marker(pytest.mark.slow)
+    _skip_networks(items)
+    yield
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def _skip_networks(items):
+    """Skip what needs PyTorch where it is not installed."""
     if why_not("torch") is None:
         return
     networks = {name for name, cls in gmil.all_estimators() if "epochs" in cls().get_params()}

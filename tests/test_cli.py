@@ -16,15 +16,19 @@ import gmil
 from gmil.cli import console
 
 
-@pytest.fixture
-def bags_file(tmp_path):
-    """A Parquet file of forty generated bags with info columns, and what is in it."""
+def write_bags_file(folder):
+    """Write a Parquet file of forty generated bags with info columns; return its path and what is in it."""
     bunch = gmil.make_bags(40, n_features=4, random_state=1)
     info = {"time": np.arange(bunch.bags.n_instances) / 25}
     bags = gmil.Bags(bunch.bags.instances, bunch.bags.offsets, [f"v{i}" for i in range(40)], None, info)
-    path = tmp_path / "bags.parquet"
+    path = folder / "bags.parquet"
     gmil.write(path, bags, bunch.y)
     return path, bags, bunch.y
+
+
+@pytest.fixture
+def bags_file(tmp_path):
+    return write_bags_file(tmp_path)
 
 
 def test_cv_prints_a_table_with_the_published_value_and_the_majority_beside_it(run):
@@ -229,6 +233,24 @@ def test_doctor(run):
 # ------------------------------------------------------------------ bad input
 
 
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Write a model, bags, and files that something is wrong with; return their paths by name."""
+    folder = tmp_path_factory.mktemp("bad")
+    path, bags, y = write_bags_file(folder)
+    gmil.WeightedGMIL(random_state=0).fit(bags, y).save(folder / "model.gmil")
+    for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
+        (folder / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
+    gmil.write(folder / "unlabelled.csv", bags)
+    (folder / "mixed.csv").write_text("bag,label,f,site,town\na,0,1,1,A\na,0,2,2,A\nb,1,3,3,\nb,1,4,3,\n")
+    (folder / "gap.csv").write_text("bag,label,f\na,0,1\nb,0,\nc,1,3\nd,1,4\n")
+    (folder / "large.csv").write_text("bag,f\na,1e300\n")
+    gmil.write(folder / "three.csv", bags[:6], list("abcabc"))
+    tables = {name: folder / f"{name}.csv" for name in ("mixed", "gap", "large", "three", "unlabelled")}
+    plain = {name: folder / name for name in ("junk", "out")}
+    return {"folder": folder, "bags": path, "model": folder / "model.gmil", **tables, **plain}
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -292,36 +314,15 @@ def test_doctor(run):
         (["data", "convert", "musk1", "{out}.xyz"], "'.xyz'"),
     ],
 )
-def test_bad_input_is_one_sentence_and_writes_nothing(run, bags_file, tmp_path, arguments, sentence):
-    path, bags, _ = bags_file
-    run("fit", path, "-o", tmp_path / "model.gmil")
-    for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
-        (tmp_path / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
-    gmil.write(tmp_path / "unlabelled.csv", bags)
-    (tmp_path / "mixed.csv").write_text("bag,label,f,site,town\na,0,1,1,A\na,0,2,2,A\nb,1,3,3,\nb,1,4,3,\n")
-    (tmp_path / "gap.csv").write_text("bag,label,f\na,0,1\nb,0,\nc,1,3\nd,1,4\n")
-    (tmp_path / "large.csv").write_text("bag,f\na,1e300\n")
-    gmil.write(tmp_path / "three.csv", bags[:6], list("abcabc"))
-    names = {
-        "bags": path,
-        "folder": tmp_path,
-        "junk": tmp_path / "junk",
-        "model": tmp_path / "model.gmil",
-        "out": tmp_path / "out",
-        "mixed": tmp_path / "mixed.csv",
-        "gap": tmp_path / "gap.csv",
-        "large": tmp_path / "large.csv",
-        "three": tmp_path / "three.csv",
-        "unlabelled": tmp_path / "unlabelled.csv",
-    }
-    before = sorted(tmp_path.iterdir())
-    result = run(*[a.format(**names) for a in arguments])
+def test_bad_input_is_one_sentence_and_writes_nothing(run, files, arguments, sentence):
+    before = sorted(files["folder"].iterdir())
+    result = run(*[a.format(**files) for a in arguments])
     assert result.exit_code == 2
     assert result.stdout == ""
     assert sentence in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert "Traceback" not in result.stderr
-    assert sorted(tmp_path.iterdir()) == before
+    assert sorted(files["folder"].iterdir()) == before
 
 
 def test_a_data_set_that_is_not_here_is_a_failure_that_says_what_to_put_where(run, tmp_path, monkeypatch):

@@ -119,7 +119,7 @@ def compared(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     info = {"kind": made.instance_y}
     gmil.write(folder / "bags.npz", gmil.Bags(made.bags.instances, made.bags.offsets, instance_info=info), made.y)
-    given = ["--methods", "gmil,single-instance", "--folds", 3, "--repeats", 2, "--jobs", 1, "-o", folder / "out"]
+    given = ["--methods", "gmil,single-instance", "--folds", 3, "--repeats", 1, "--jobs", 1, "-o", folder / "out"]
     arguments = ["compare", folder / "bags.npz", *given, "--instances", "kind"]
     first, again = (CliRunner().invoke(main, list(map(str, arguments))) for _ in range(2))
     assert first.exit_code == 0, first.output
@@ -132,7 +132,7 @@ def test_compare_measures_scores_of_instances_from_its_store(compared, made):
     found = json.loads((folder / "compare.json").read_text())
     figures = {row["method"]: row["cells"]["bags.npz"]["instances"] for row in found["rows"]}
     for name, estimator in (("gmil", gmil.GMIL()), ("single-instance", gmil.SingleInstance())):
-        expected = gmil.cross_validate(estimator, made.bags, made.y, cv=3, repeats=2, instance_y=made.instance_y)
+        expected = gmil.cross_validate(estimator, made.bags, made.y, cv=3, instance_y=made.instance_y)
         assert figures[name] == json.loads(json.dumps(expected.instances.figures()))
         assert f"{expected.instances.auc_within():.3f}" in printed
     assert {name for name, figure in figures.items() if figure is None} == set(CONTROLS)
@@ -164,6 +164,7 @@ def test_the_files_of_a_comparison_carry_the_figures(compared):
     assert "Inside GMIL" in page  # the data could be read again: the labels of instances are no feature
 
 
+@pytest.mark.slow
 def test_several_classes_are_compared_too(run, tmp_path):
     made = gmil.make_bags(24, n_features=3, separation=4, n_classes=3, random_state=1)
     path = tmp_path / "bags.npz"

@@ -21,24 +21,18 @@ from sklearn.utils._param_validation import HasMethods, make_constraint
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.metadata_routing import get_routing_for_object
 from tests.conftest import target_for
+from tests.estimators import fitted, seeded, small
 
 import gmil
 from gmil import Bags
 from gmil.target_checks import outcomes_of
 
-# Networks are small and learn fast here: a check fits a hundred times. Their defaults are fitted in other modules.
-SMALL = {"hidden": (16,), "epochs": 12, "batch_size": 12, "learning_rate": 0.02, "dropout": 0.1}
-ESTIMATORS = [cls().set_params(**(SMALL if "epochs" in cls().get_params() else {})) for _, cls in gmil.all_estimators()]
+ESTIMATORS = [small(cls) for _, cls in gmil.all_estimators()]
 CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
 NEAR_A_TIE = 1e-4
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 every_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda estimator: type(estimator).__name__)
-
-
-def seeded(estimator, seed=0):
-    estimator = clone(estimator)
-    return estimator.set_params(random_state=seed) if "random_state" in estimator.get_params() else estimator
 
 
 def decisions_of(classifier, bags, y, new=None):
@@ -83,7 +77,7 @@ def of_numbers(estimator):
 @pytest.mark.filterwarnings("ignore:The labels are strings:UserWarning")
 @parametrize_with_checks([of_numbers(estimator) for estimator in ESTIMATORS])
 def test_scikit_learn_accepts(estimator, check):
-    check(estimator)
+    check(estimator)  # tests/conftest.py marks as slow what another check has seen
 
 
 @every_estimator
@@ -103,20 +97,18 @@ def test_every_estimator_is_a_public_name(estimator):
 
 
 @every_estimator
-def test_cloning_keeps_parameters_and_forgets_the_fit(estimator, gaussian_bags):
-    bags, y = gaussian_bags()
-    fitted = seeded(estimator).fit(bags, target_for(estimator, y))
-    copied = clone(fitted)
-    assert repr(copied) == repr(fitted)
+def test_cloning_keeps_parameters_and_forgets_the_fit(estimator):
+    model, _, _ = fitted(estimator)
+    copied = clone(model)
+    assert repr(copied) == repr(model)
     assert not [name for name in vars(copied) if name.endswith("_")]
 
 
 @every_estimator
-def test_fitting_sets_only_attributes_that_end_with_an_underscore(estimator, gaussian_bags):
-    bags, y = gaussian_bags()
-    fitted = seeded(estimator).fit(bags, target_for(estimator, y))
-    assert [name for name in vars(fitted) if not name.endswith("_")] == list(vars(seeded(estimator)))
-    assert fitted.n_features_in_ == 3
+def test_fitting_sets_only_attributes_that_end_with_an_underscore(estimator):
+    model, _, _ = fitted(estimator)
+    assert [name for name in vars(model) if not name.endswith("_")] == list(vars(seeded(estimator)))
+    assert model.n_features_in_ == 3
 
 
 # ------------------------------------------------------------------ after fit, parameters do not matter
@@ -153,29 +145,25 @@ def answers_of(model, bags):
 
 
 @every_estimator
-def test_parameters_set_after_fit_change_nothing(estimator, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = seeded(estimator).fit(bags, target_for(estimator, y))
+def test_parameters_set_after_fit_change_nothing(estimator):
+    model, bags, _ = fitted(estimator)
     expected = answers_of(model, bags)
     assert expected
-    for name, before in model.get_params(deep=False).items():
-        if name in READ_LIVE:
-            continue
-        values = other_values(model, name)
-        assert values, name
-        for value in values:
-            model.set_params(**{name: value})
-            found = answers_of(model, bags)
-            assert found.keys() == expected.keys(), (name, value)
-            for method, answer in found.items():
-                assert_array_equal(answer, expected[method], err_msg=f"{method} after set_params({name}={value!r})")
-        model.set_params(**{name: before})
+    names = [name for name in model.get_params(deep=False) if name not in READ_LIVE]
+    others = {name: other_values(model, name) for name in names}
+    assert all(others.values()), others
+    for turn in range(max(map(len, others.values()), default=0)):  # every value of every parameter has its turn
+        now = {name: values[turn % len(values)] for name, values in others.items()}
+        model.set_params(**now)
+        found = answers_of(model, bags)
+        assert found.keys() == expected.keys(), now
+        for method, answer in found.items():
+            assert_array_equal(answer, expected[method], err_msg=f"{method} after set_params(**{now!r})")
 
 
 @every_estimator
-def test_parameters_that_may_be_set_after_fit_change_rounding_alone(estimator, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = seeded(estimator).fit(bags, target_for(estimator, y))
+def test_parameters_that_may_be_set_after_fit_change_rounding_alone(estimator):
+    model, bags, _ = fitted(estimator)
     expected = answers_of(model, bags)
     others = {"n_jobs": 1, "backend": "numpy", "random_state": 7}
     model.set_params(**{name: value for name, value in others.items() if name in model.get_params(deep=False)})
@@ -234,23 +222,29 @@ def scores_of(model, bags, y):
 
 
 @every_classifier
-@pytest.mark.parametrize("positive", [0, 1])
-def test_no_scorer_minds_the_names_of_the_labels(classifier, positive, gaussian_bags):
-    bags, y = gaussian_bags(n_bags=30)
+@pytest.mark.parametrize(
+    ("positive", "names"),
+    [
+        (0, ["active", "inactive"]),
+        (1, ["active", "inactive"]),
+        (0, [False, True]),
+        pytest.param(1, [False, True], marks=pytest.mark.slow),
+        pytest.param(0, [-1, 1], marks=pytest.mark.slow),
+        pytest.param(1, [-1, 1], marks=pytest.mark.slow),
+    ],
+)
+def test_no_scorer_minds_the_names_of_the_labels(classifier, positive, names, gaussian_bags):
+    model, bags, y = fitted(clone(classifier).set_params(pos_label=positive))
     new, new_y = gaussian_bags(n_bags=30, seed=5)
-    found = []
-    for names in (np.array([0, 1]), np.array(["active", "inactive"]), np.array([-1, 1]), np.array([False, True])):
-        model = seeded(classifier).set_params(pos_label=names.tolist()[positive]).fit(bags, names[y])
-        assert model.pos_label_ == names[positive]
-        found.append(scores_of(model, new, names[new_y]))
-    assert all(scores == found[0] for scores in found[1:])
+    renamed = seeded(classifier).set_params(pos_label=names[positive]).fit(bags, np.array(names)[y])
+    assert renamed.pos_label_ == names[positive]
+    assert scores_of(renamed, new, np.array(names)[new_y]) == scores_of(model, new, new_y)
 
 
 @every_classifier
-def test_decisions_are_about_the_second_class_whichever_is_positive(classifier, gaussian_bags):
-    bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
+def test_decisions_are_about_the_second_class_whichever_is_positive(classifier):
     for positive in (0, 1):
-        model = seeded(classifier).set_params(pos_label=positive).fit(bags, y)
+        model, bags, y = fitted(clone(classifier).set_params(pos_label=positive), n_bags=40, all_witnesses=True)
         scores = scores_of(model, bags, y)
         assert min(scores[name] for name in SCORERS) >= 0.9, scores
         assert min(value for name, value in scores.items() if name.startswith("average")) >= 0.9
@@ -276,7 +270,7 @@ def test_the_threshold_can_be_tuned_by_scikit_learn(classifier, gaussian_bags):
     bags, y = gaussian_bags(n_bags=40, all_witnesses=True)
     words = np.array(["active", "inactive"])[y]
     model = seeded(classifier).set_params(pos_label="active")
-    tuned = TunedThresholdClassifierCV(model, scoring="balanced_accuracy", cv=3).fit(bags, words)
+    tuned = TunedThresholdClassifierCV(model, scoring="balanced_accuracy", cv=2).fit(bags, words)
     assert tuned.score(bags, words) >= 0.85
 
 
@@ -284,9 +278,11 @@ def test_the_threshold_can_be_tuned_by_scikit_learn(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_all_ways_to_write_bags_give_the_same_decisions(classifier, gaussian_bags):
-    bags, y = gaussian_bags(sizes=(4, 4))
-    model = seeded(classifier).fit(bags, y)
+@pytest.mark.parametrize(
+    "fitted_to", [("list", "3-D", "frame"), pytest.param(("tuple", "nested lists", "ids"), marks=pytest.mark.slow)]
+)
+def test_all_ways_to_write_bags_give_the_same_decisions(classifier, fitted_to):
+    model, bags, y = fitted(classifier, sizes=(4, 4))
     expected = model.decision_function(bags)
     cube = bags.instances.reshape(len(bags), 4, 3)
     frame = pd.DataFrame(bags.instances, columns=["a", "b", "c"]).assign(bag=bags.segment_ids)
@@ -300,7 +296,8 @@ def test_all_ways_to_write_bags_give_the_same_decisions(classifier, gaussian_bag
     }
     for name, X in ways.items():
         assert_array_equal(model.decision_function(X), expected, err_msg=name)
-        assert_array_equal(decisions_of(classifier, X, y), expected, err_msg=name)
+    for name in fitted_to:
+        assert_array_equal(decisions_of(classifier, ways[name], y), expected, err_msg=name)
 
 
 @every_classifier
@@ -310,22 +307,23 @@ def test_a_table_is_bags_of_one_instance(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_sparse_bags_give_the_same_labels(classifier, gaussian_bags):
+def test_sparse_bags_give_the_same_labels(classifier):
     if not get_tags(classifier).input_tags.sparse:
         pytest.skip("takes dense bags only")
-    bags, y = gaussian_bags()
+    dense_model, bags, y = fitted(classifier)
     sparse = Bags(sp.csr_array(bags.instances), bags.offsets)
-    model, dense_model = seeded(classifier).fit(sparse, y), seeded(classifier).fit(bags, y)
+    model = seeded(classifier).fit(sparse, y)
     assert_allclose(dense_model.decision_function(sparse), dense_model.decision_function(bags), atol=1e-9)
     assert np.mean(model.predict(sparse) == dense_model.predict(bags)) > 0.8
 
 
 @every_classifier
-def test_input_is_never_changed_and_may_be_read_only(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
+def test_input_is_never_changed_and_may_be_read_only(classifier):
+    model, bags, y = fitted(classifier)
     own = [bag.copy() for bag in bags]
     labels = y.copy()
     from_writable = decisions_of(classifier, own, labels)
+    assert_array_equal(model.decision_function(bags), from_writable)
     for bag, before in zip(own, bags, strict=True):
         assert_array_equal(bag, before)
         bag.flags.writeable = False
@@ -335,18 +333,18 @@ def test_input_is_never_changed_and_may_be_read_only(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_memory_maps_are_taken(classifier, gaussian_bags, tmp_path):
-    bags, y = gaussian_bags()
+def test_memory_maps_are_taken(classifier, tmp_path):
+    model, bags, y = fitted(classifier)
     np.save(tmp_path / "instances.npy", bags.instances)
     mapped = Bags(np.load(tmp_path / "instances.npy", mmap_mode="r"), bags.offsets)
-    assert_array_equal(decisions_of(classifier, mapped, y), decisions_of(classifier, bags, y))
+    assert_array_equal(decisions_of(classifier, mapped, y), model.decision_function(bags))
 
 
 @every_classifier
-def test_single_and_double_precision_agree_but_for_near_ties(classifier, gaussian_bags):
-    bags, y = gaussian_bags(n_bags=40)
+def test_single_and_double_precision_agree_but_for_near_ties(classifier):
+    model, bags, y = fitted(classifier, n_bags=40)
     single = bags.with_instances(bags.instances.astype(np.float32))
-    model, single_model = seeded(classifier).fit(bags, y), seeded(classifier).fit(single, y)
+    single_model = seeded(classifier).fit(single, y)
     clear = far_from_ties(model.decision_function(bags))
     assert clear.mean() > 0.25, "too few bags to compare"
     assert_array_equal(single_model.predict(single)[clear], model.predict(bags)[clear])
@@ -394,8 +392,8 @@ def test_bad_training_bags_are_refused(classifier, X, y, message):
         ([np.ones((2, 3)), np.ones(3)], "Bag 1 must be 2-D"),
     ],
 )
-def test_bad_new_bags_are_refused(classifier, X, message, gaussian_bags):
-    model = seeded(classifier).fit(*gaussian_bags())
+def test_bad_new_bags_are_refused(classifier, X, message):
+    model, _, _ = fitted(classifier)
     for method in ("predict", "decision_function", "predict_proba", "score_instances"):
         if hasattr(model, method):
             with pytest.raises(ValueError, match=message):
@@ -406,18 +404,16 @@ def test_bad_new_bags_are_refused(classifier, X, message, gaussian_bags):
 
 
 @every_classifier
-def test_the_seed_decides_everything(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
-    assert_array_equal(decisions_of(classifier, bags, y), decisions_of(classifier, bags, y))
-    again = seeded(classifier).fit(bags, y)
-    first = again.decision_function(bags)
-    assert_array_equal(again.fit(bags, y).decision_function(bags), first)
+def test_the_seed_decides_everything(classifier):
+    model, bags, y = fitted(classifier)
+    first = model.decision_function(bags)
+    assert_array_equal(decisions_of(classifier, bags, y), first)
+    assert_array_equal(model.fit(bags, y).decision_function(bags), first)
 
 
 @every_classifier
-def test_bags_may_come_in_any_order(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = seeded(classifier).fit(bags, y)
+def test_bags_may_come_in_any_order(classifier):
+    model, bags, _ = fitted(classifier)
     order = np.random.default_rng(1).permutation(len(bags))
     decisions = model.decision_function(bags)
     assert_allclose(model.decision_function(bags[order]), decisions[order], atol=1e-9)
@@ -427,9 +423,8 @@ def test_bags_may_come_in_any_order(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_instances_may_come_in_any_order(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = seeded(classifier).fit(bags, y)
+def test_instances_may_come_in_any_order(classifier):
+    model, bags, _ = fitted(classifier)
     reversed_bags = Bags.from_list([bag[::-1] for bag in bags])
     decisions = model.decision_function(bags)
     assert_allclose(model.decision_function(reversed_bags), decisions, atol=1e-9)
@@ -438,9 +433,8 @@ def test_instances_may_come_in_any_order(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_labels_follow_from_decisions(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = seeded(classifier).fit(bags, y)
+def test_labels_follow_from_decisions(classifier):
+    model, bags, _ = fitted(classifier)
     decisions = model.decision_function(bags)
     assert decisions.shape == (len(bags),)
     assert np.isfinite(decisions).all()
@@ -449,23 +443,22 @@ def test_labels_follow_from_decisions(classifier, gaussian_bags):
 
 @every_classifier
 @pytest.mark.parametrize(("positive", "expected"), [(None, [0, 0, 1]), (1, [0, 0, 1]), (0, [0, 1, 1])])
-def test_a_tie_is_negative(classifier, positive, expected, gaussian_bags, monkeypatch):
-    bags, y = gaussian_bags()
-    model = seeded(classifier).set_params(pos_label=positive).fit(bags, y)
+def test_a_tie_is_negative(classifier, positive, expected, monkeypatch):
+    model, bags, _ = fitted(clone(classifier).set_params(pos_label=positive))
     monkeypatch.setattr(type(model), "decision_function", lambda *_: np.array([-1.0, 0.0, 1.0]))
     assert_array_equal(model.predict(bags[:3]), expected)
 
 
 @every_classifier
 def test_bags_that_differ_in_every_instance_are_told_apart(classifier, gaussian_bags):
-    model = seeded(classifier).fit(*gaussian_bags(all_witnesses=True))
+    model, _, _ = fitted(classifier, n_bags=40, all_witnesses=True)
     assert model.score(*gaussian_bags(n_bags=40, seed=1, all_witnesses=True)) >= 0.9
 
 
 @every_classifier
-def test_labels_may_be_any_two_values(classifier, gaussian_bags):
-    bags, y = gaussian_bags()
-    expected = decisions_of(classifier, bags, y)
+def test_labels_may_be_any_two_values(classifier):
+    model, bags, y = fitted(classifier)
+    expected = model.decision_function(bags)
     for pair in ([-1, 1], [2.0, 7.0], [False, True]):
         model = seeded(classifier).fit(bags, np.array(pair)[y])
         assert_array_equal(model.decision_function(bags), expected)
@@ -487,11 +480,10 @@ def test_several_classes(classifier, gaussian_bags):
 
 @every_classifier
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_probabilities_agree_with_labels(classifier, n_classes, gaussian_bags):
+def test_probabilities_agree_with_labels(classifier, n_classes):
     if not hasattr(classifier, "predict_proba") or not get_tags(classifier).classifier_tags.multi_class:
         pytest.skip("has no such probabilities")
-    bags, y = gaussian_bags(n_bags=36, n_classes=n_classes)
-    model = seeded(classifier).fit(bags, y)
+    model, bags, _ = fitted(classifier, n_bags=36, n_classes=n_classes)
     probabilities = model.predict_proba(bags)
     assert probabilities.shape == (36, n_classes)
     assert (probabilities >= 0).all()
@@ -504,9 +496,8 @@ def test_probabilities_agree_with_labels(classifier, n_classes, gaussian_bags):
 
 
 @every_classifier
-def test_instance_scores_are_finite_and_aligned(classifier, gaussian_bags):
-    bags, y = gaussian_bags(sizes=(1, 6))
-    model = seeded(classifier).fit(bags, y)
+def test_instance_scores_are_finite_and_aligned(classifier):
+    model, bags, _ = fitted(classifier, sizes=(1, 6))
     scores = model.score_instances(bags)
     assert scores.shape == (bags.n_instances,)
     assert np.isfinite(scores).all()
@@ -533,9 +524,8 @@ def test_instances_have_a_score_for_every_class(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_witnesses_of_a_smaller_share_are_the_first_of_a_larger_one(classifier, gaussian_bags):
-    bags, y = gaussian_bags(sizes=(1, 6))
-    model = seeded(classifier).fit(bags, y)
+def test_witnesses_of_a_smaller_share_are_the_first_of_a_larger_one(classifier):
+    model, bags, _ = fitted(classifier, sizes=(1, 6))
     by_share = [model.witnesses(bags, share) for share in (0.2, 0.5, 0.9, 1.0)]
     predicted, scores = model.predict(bags), bags.split(model.score_instances(bags))
     for few, more in itertools.pairwise(by_share):
@@ -549,9 +539,8 @@ def test_witnesses_of_a_smaller_share_are_the_first_of_a_larger_one(classifier, 
 
 
 @every_classifier
-def test_explanations_name_the_witnesses(classifier, gaussian_bags):
-    bags, y = gaussian_bags(sizes=(1, 6))
-    model = seeded(classifier).fit(bags, y)
+def test_explanations_name_the_witnesses(classifier):
+    model, bags, _ = fitted(classifier, sizes=(1, 6))
     for i, found in enumerate(model.witnesses(bags)[:4]):
         explained = model.explain(bags[i])
         assert isinstance(explained, gmil.Explanation)
@@ -564,9 +553,8 @@ def test_explanations_name_the_witnesses(classifier, gaussian_bags):
 
 
 @every_classifier
-def test_models_are_saved_and_loaded(classifier, gaussian_bags, tmp_path):
-    bags, y = gaussian_bags()
-    model = seeded(classifier).fit(bags, y)
+def test_models_are_saved_and_loaded(classifier, tmp_path):
+    model, bags, _ = fitted(classifier)
     model.save(tmp_path / "model.gmil")
     loaded = gmil.load(tmp_path / "model.gmil")
     for method in ("decision_function", "score_instances"):
@@ -574,8 +562,8 @@ def test_models_are_saved_and_loaded(classifier, gaussian_bags, tmp_path):
 
 
 @every_classifier
-def test_files_with_what_no_fit_sets_are_refused(classifier, gaussian_bags, tmp_path, monkeypatch):
-    model = seeded(classifier).fit(*gaussian_bags())
+def test_files_with_what_no_fit_sets_are_refused(classifier, tmp_path, monkeypatch):
+    model, _, _ = fitted(classifier)
     for name in ("pos_label", *model._kept_parameters):
         lying = copy.copy(model)
         setattr(lying, f"{name}_", "nonsense")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import is_classifier
+from tests.estimators import seeded, small
 
 import gmil
 from gmil import Bags, LazyBags, WeightedGMIL, make_bags
@@ -39,9 +40,7 @@ def problem(request):
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_constant_columns_change_no_decision(cls, problem):
     bags, y = problem
-    model = cls(**SETTINGS.get(cls.__name__, {}))
-    if "random_state" in model.get_params():
-        model.set_params(random_state=0)
+    model = seeded(small(cls, **SETTINGS.get(cls.__name__, {})))
     before = model.fit(bags[:22], y[:22]).decision_function(bags)
     after = model.fit(widened(bags)[:22], y[:22]).decision_function(widened(bags))
     tolerance = TOLERANCES.get(cls.__name__, 1e-5 if bags.dtype == np.float32 else 1e-7)

@@ -38,7 +38,13 @@ from gmil.cli.main import main
 WITH_PYTHON = [page for page in PAGES if page != README and python_blocks(page)]
 RUN_WHOLE = ("guide/table", "guide/where", "guide/slides", "guide/trust")
 """Pages of which the commands in blocks are run as well, in the order of the page."""
-FASTER = {"compare": ("--methods", "gmil,bag-statistics", "--jobs", "1")}
+SLOW = ("guide/choosing", "guide/slides", "guide/table")
+"""Pages that take many seconds all the same."""
+FASTER = {
+    "compare": ("--methods", "gmil,bag-statistics", "--jobs", "1"),
+    "cv cells.csv": ("--folds", "3", "--importance", "0"),
+    "data make slides": ("--patches", "100", "--features", "16"),
+}
 """What is added to a command that would take long."""
 
 
@@ -109,8 +115,17 @@ def folder(tmp_path, monkeypatch):
 # ------------------------------------------------------------------ Python
 
 
+def marks_of(page):
+    return [pytest.mark.slow] if name_of(page) in SLOW else []
+
+
+def faster(words):
+    """Return what is added to a command."""
+    return next((options for start, options in FASTER.items() if words.startswith(start)), ())
+
+
 @pytest.mark.usefixtures("folder")
-@in_pages(WITH_PYTHON)
+@pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page), marks=marks_of(page)) for page in WITH_PYTHON])
 def test_the_blocks_of_a_page_run_in_order(page):
     for write in FILES.get(name_of(page), ()):
         write()
@@ -119,7 +134,7 @@ def test_the_blocks_of_a_page_run_in_order(page):
         if block.language == "python":
             run_python(block, namespace, page)
         elif name_of(page) in RUN_WHOLE:
-            shown = "".join(run_command(words, *FASTER.get(words.split()[0], ())) for words in block.commands)
+            shown = "".join(run_command(words, *faster(words)) for words in block.commands)
             if block.printed is not None:
                 expect_printed(shown, block.printed)
 
@@ -130,14 +145,17 @@ def test_few_blocks_need_more_than_gmil():
     assert {need for _, need in asked} == set(NEEDS)
 
 
+QUICKER = {"compare": ("--jobs", "1", "--folds", "2"), "cv": ("--folds", "3"), "paper": ("--jobs", "1")}
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder", "small_paper")
 def test_the_own_method_of_its_page_runs_as_it_is():
     page = page_named("guide/own_methods")
     wanted = [words for block in blocks_of(page) for words in block.commands]
     assert [words.split()[0] for words in wanted] == ["methods", "cv", "compare", "paper"]
     for words in wanted:
-        jobs = () if words.startswith(("methods", "cv")) else ("--jobs", "1")
-        assert "MeanVector" in run_command(words, *jobs)
+        assert "MeanVector" in run_command(words, *QUICKER.get(words.split()[0], ()))
     own = python_blocks(page)[0].code
     assert len([line for line in own.partition("class ")[2].splitlines() if line.strip()]) <= 15
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from tests.browser import NARROW, WIDE, overflow
+from tests.browser import every_screen, overflow
 from tests.video.conftest import encode, moving_frames
 
 import gmil
@@ -204,8 +204,7 @@ def test_there_is_no_dead_end(ending):
     assert ending.page.is_file()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@every_screen
 def test_the_page_answers_on_every_screen(ending, visit, width, theme):
     page = visit(ending.page, width=width, theme=theme)
     assert overflow(page) == [0, []]

@@ -417,7 +417,7 @@ def test_models_are_cloned_saved_and_repeated(small, new, tmp_path):
 
 
 @every_new
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_folds_together_are_folds_one_by_one(small, new, n_classes):
     bags, y = small
     y = y if n_classes == 2 else np.where(np.arange(40) < 14, 2, y)

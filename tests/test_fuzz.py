@@ -43,11 +43,12 @@ def files(tmp_path_factory):
 # -------------------------------------------------------------------------------- gmil
 
 
-def test_mutated_files_do_no_harm(tmp_path, capsys):
+@pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.slow)])
+def test_mutated_files_do_no_harm(tmp_path, capsys, seconds):
     """One test, since the files take seconds to make: a run, the run again, and one of its cases alone."""
     path = tmp_path / "state.jsonl"
     command = ["--models", "400", "--data", "200", "--mat", "130", "--state", str(path)]
-    status = main([*command, "--seconds", "20"])
+    status = main([*command, "--seconds", str(seconds)])
     results = State(path, fingerprint()).results
     bad = [result for result in results if result.is_bad]
     assert not bad, "\n".join(map(str, bad))

@@ -17,7 +17,19 @@ from gmil.names import PACKAGES
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("plot_*.py"))
-SLOW = {"plot_out_of_core"}
+SLOW = {
+    "plot_check_data",
+    "plot_choosing",
+    "plot_figure7",
+    "plot_missing_values",
+    "plot_out_of_core",
+    "plot_own_method",
+    "plot_prediction_sets",
+    "plot_slides",
+    "plot_values",
+    "plot_witness_rate",
+}
+"""They take more than two seconds: make test-all runs them."""
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w|\.\d)")
 every_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 
@@ -194,7 +206,10 @@ def plot_conformers(found):
     assert without_another.mean() > everything.mean() - 0.02
     assert without_best.mean() < everything.mean() - 0.05
     assert np.mean(without_best > 0.5) > 0.5
-    assert max(len(found["witnesses"][i]) for i in found["musks"]) <= 5
+    needed = {i: len(found["witnesses"][i]) for i in found["musks"]}
+    largest = sorted(needed, key=lambda i: found["test"].sizes[i])[-2:]
+    assert max(needed[i] for i in needed if i not in largest) <= 5 < min(needed[i] for i in largest)
+    assert not found["y_test"][largest].any()
 
 
 @claims

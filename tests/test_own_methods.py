@@ -151,6 +151,7 @@ def test_methods_tells_its_parameters(run, module):
     assert re.search(r"^C +1\.0", found.stdout, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_worker_processes_of_the_gmil_command_find_the_module(module, data):
     script = "from gmil.cli.main import main; main()"
     command = [sys.executable, "-P", "-c", script, "cv", str(data), "--method", f"{module}:Largest"]
@@ -162,6 +163,7 @@ def test_worker_processes_of_the_gmil_command_find_the_module(module, data):
     assert json.loads(found.stdout)[0]["accuracy_mean"] > 0.8
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_is_a_failure_of_that_method_alone(run, module, data):
     names = f"bag-statistics,{module}:Failing"
     found = run("compare", data, "--methods", names, "--folds", 3, "--repeats", 1, "--jobs", 1, "-o", "run")
@@ -316,6 +318,7 @@ def test_rows_are_of_the_source_of_the_class_and_of_what_it_imports_beside_it(tm
 # -------------------------------------------------------------------------------- gmil.compare
 
 
+@pytest.mark.slow
 def test_compare_in_python_is_what_the_command_does(run, data, tmp_path):
     arguments = ("--methods", "bag-statistics,mi-fv", "--folds", 3, "--repeats", 2, "--seed", 5, "--jobs", 1)
     assert run("compare", data, *arguments, "--instances", "-o", tmp_path / "run").exit_code == 0
@@ -336,11 +339,16 @@ def test_compare_in_python_is_what_the_command_does(run, data, tmp_path):
     assert found.best == told[0]["method"]
 
 
-def test_a_comparison_does_not_depend_on_processes_and_tells_of_few_bags(gaussian_bags):
+def test_a_comparison_does_not_depend_on_processes(gaussian_bags):
     bags, y = gaussian_bags(n_bags=12)
     methods = {"one": gmil.BagStatistics(), "two": gmil.GMIL(4)}
-    alone = gmil.compare(methods, bags, y, repeats=1)
-    assert alone.results == gmil.compare(methods, bags, y, repeats=1, n_processes=2).results
+    alone, together = (gmil.compare(methods, bags, y, cv=2, repeats=1, n_processes=n) for n in (1, 2))
+    assert alone.results == together.results
+
+
+def test_a_comparison_tells_of_few_bags(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=12)
+    alone = gmil.compare({"one": gmil.BagStatistics()}, bags, y, repeats=1)
     assert "6 folds and not 10: the rarest class has no more bags." in alone.summary["notes"]
     assert str(alone).splitlines()[0].startswith(alone.best)
     assert list(alone.to_pandas()["method"]) == [row["method"] for row in alone.rows]

@@ -6,7 +6,7 @@ import inspect
 import re
 
 import pytest
-from tests.conftest import target_for
+from tests.estimators import fitted, small
 
 import gmil
 
@@ -153,10 +153,8 @@ ESTIMATOR_CLASSES = dict(gmil.all_estimators())
 
 
 @parametrize(ESTIMATOR_CLASSES)
-def test_the_documented_attributes_are_there_after_fit(name, thing, gaussian_bags):
-    model = thing()
-    bags, y = gaussian_bags()
-    model.fit(bags, target_for(model, y))
+def test_the_documented_attributes_are_there_after_fit(name, thing):
+    model, _, _ = fitted(small(thing))
     documented = documented_names(sections_of(thing.__doc__)["Attributes"])
     assert documented
     assert [attribute for attribute in documented if not hasattr(model, attribute)] == []

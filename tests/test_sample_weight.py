@@ -24,8 +24,8 @@ SETTINGS = [
     gmil.AnnealedSVM(cooling=4.0),
     gmil.WitnessSVM(balance=False),
     gmil.WitnessSVM(kernel="linear", solver="liblinear"),
-    gmil.AnnealedSVM("labels", cooling=30.0),
-    gmil.AnnealedSVM("labels-prior", cooling=30.0),
+    pytest.param(gmil.AnnealedSVM("labels", cooling=30.0), marks=pytest.mark.slow),
+    pytest.param(gmil.AnnealedSVM("labels-prior", cooling=30.0), marks=pytest.mark.slow),
     gmil.GraphKernelSVM("explicit"),
 ]
 every = pytest.mark.parametrize("estimator", SETTINGS, ids=repr)

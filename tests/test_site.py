@@ -1,4 +1,7 @@
-"""The site: built once, without running the gallery; every link is followed, and its pages are opened in a browser."""
+"""The site: built once, without running the gallery; every link is followed, and its pages are opened in a browser.
+
+What needs the built site is slow: ``make test-site`` runs it, and so does CI.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.browser import NARROW, WIDE, overflow
+from tests.browser import NARROW, every_screen, overflow
 from tools import inventories
 from tools.publish_docs import ABOUT, folder_of, publish
 
@@ -131,6 +134,7 @@ def ids_in(text):
     return set(re.findall(r'\sid="([^"]+)"', text))
 
 
+@pytest.mark.slow
 def test_links_and_anchors_of_the_site_lead_somewhere(pages):
     anchors = {path: ids_in(text) for path, text in pages.items()}
     dead, n_links = set(), 0
@@ -147,6 +151,7 @@ def test_links_and_anchors_of_the_site_lead_somewhere(pages):
     assert dead == set()
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_from_another_host(site, pages):
     loaded = {
         (page, target)
@@ -162,6 +167,7 @@ def test_nothing_is_loaded_from_another_host(site, pages):
     assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\"']*", styles) == []
 
 
+@pytest.mark.slow
 def test_every_public_name_has_a_page(site, pages):
     names = {f"gmil.{name}" for name in [*gmil.__all__, *dict(gmil.all_estimators())]}
     generated = site / VERSION / "reference" / "generated"
@@ -171,6 +177,7 @@ def test_every_public_name_has_a_page(site, pages):
     assert {name for name in names if f'#{name}"' not in listed} == set()
 
 
+@pytest.mark.slow
 def test_every_command_and_option_has_its_place(site, pages):
     text = pages[site / VERSION / "reference" / "commands.html"]
     sections = {path.replace(" ", "-"): command for path, command in commands_of(main)}
@@ -180,8 +187,8 @@ def test_every_command_and_option_has_its_place(site, pages):
     assert {name for name in options if name.startswith("--") and name not in plain} == set()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.slow
+@every_screen
 def test_pages_fit_the_window_and_complain_of_nothing(site, address, visit, width, theme):
     example = min((site / VERSION / "auto_examples").rglob("plot_*.html")).relative_to(site / VERSION).as_posix()
     page = visit(address + PAGES[0], width=width, theme=theme)
@@ -194,6 +201,7 @@ def test_pages_fit_the_window_and_complain_of_nothing(site, address, visit, widt
         assert (name, scrolled, out) == (name, 0, [])
 
 
+@pytest.mark.slow
 def test_the_site_is_searched(address, visit):
     page = visit(address + "search.html?q=WeightedGMIL")
     found = page.locator('#search-results a[href*="generated/gmil.WeightedGMIL.html"]')
@@ -205,6 +213,7 @@ def test_the_site_is_searched(address, visit):
     page.locator("#search-results li").first.wait_for()
 
 
+@pytest.mark.slow
 def test_mode_and_version_can_be_switched(address, visit):
     page = visit(address + "guide/data.html")
     page.locator("button.theme-switch-button:visible").first.click()
@@ -217,6 +226,7 @@ def test_mode_and_version_can_be_switched(address, visit):
     assert entry.get_attribute("href") == f"/{VERSION}/guide/data.html"
 
 
+@pytest.mark.slow
 def test_a_telephone_opens_the_list_of_pages(address, visit):
     page = visit(address + "guide/data.html", width=NARROW)
     assert not page.get_by_role("link", name="Results", exact=True).first.is_visible()

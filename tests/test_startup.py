@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import pickle
 import pkgutil
 import subprocess
@@ -54,6 +55,44 @@ try:
 except SystemExit:
     pass
 """
+
+
+# It imports what gmil builds on, once, and forks for every piece of code, which finds no module of gmil.
+FORKING = """
+import contextlib, io, json, os, sys, traceback
+import pyarrow, scipy.optimize, sklearn.linear_model, sklearn.svm
+for line in sys.stdin:
+    if os.fork():
+        os.wait()
+        continue
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            exec(json.loads(line), {"__name__": "__main__"})
+        except BaseException:
+            traceback.print_exc(file=printed)
+    print(json.dumps([printed.getvalue().strip(), list(sys.modules)]), flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_without_gmil():
+    """Return what runs code where gmil was not imported: it returns what is printed and the modules that are loaded."""
+    if not hasattr(os, "fork"):
+        yield run_python
+        return
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", FORKING], **pipes) as process:
+
+        def run(code):
+            process.stdin.write(json.dumps(code) + "\n")
+            process.stdin.flush()
+            printed, modules = json.loads(process.stdout.readline())
+            return printed, set(modules)
+
+        assert not [name for name in run("")[1] if name.startswith("gmil")]
+        yield run
+        process.stdin.close()
 
 
 def run_python(code):
@@ -140,8 +179,8 @@ print(*asked_for & {"pyarrow", "narwhals", "pandas", "polars", "matplotlib", "sk
         ("gmil.datasets.load", "gmil.datasets", ("gmil.greedy", "gmil.methods")),
     ],
 )
-def test_a_name_brings_its_module_and_not_those_above(code, there, absent):
-    _, modules = run_python(f"import gmil; {code}")
+def test_a_name_brings_its_module_and_not_those_above(run_without_gmil, code, there, absent):
+    _, modules = run_without_gmil(f"import gmil; {code}")
     assert there in modules
     assert not modules.intersection(absent)
 
@@ -187,30 +226,31 @@ def test_type_checkers_see_every_name():
 # ------------------------------------------------------------------ what must work however gmil was imported
 
 
-def test_all_public_names_can_be_imported_at_once():
-    found, _ = run_python("from gmil import *; print(GMIL.__name__, load.__name__, MILES.__name__, report.__name__)")
+def test_all_public_names_can_be_imported_at_once(run_without_gmil):
+    names = "GMIL.__name__, load.__name__, MILES.__name__, report.__name__"
+    found, _ = run_without_gmil(f"from gmil import *; print({names})")
     assert found == "GMIL load MILES report"
 
 
-def test_the_first_estimators_asked_for_are_all_estimators():
-    found, _ = run_python("import gmil; print(*(name for name, _ in gmil.all_estimators()))")
+def test_the_first_estimators_asked_for_are_all_estimators(run_without_gmil):
+    found, _ = run_without_gmil("import gmil; print(*(name for name, _ in gmil.all_estimators()))")
     assert found.split() == [name for name, _ in gmil.all_estimators()]
-    found, _ = run_python("from gmil.registry import methods; print(*methods())")
+    found, _ = run_without_gmil("from gmil.registry import methods; print(*methods())")
     assert found.split() == list(gmil.registry.methods())
 
 
-def test_a_model_is_unpickled_where_nothing_was_imported(tmp_path, gaussian_bags):
+def test_a_model_is_unpickled_where_nothing_was_imported(run_without_gmil, tmp_path, gaussian_bags):
     path = tmp_path / "model.pickle"
     path.write_bytes(pickle.dumps(gmil.GMIL(random_state=0).fit(*gaussian_bags())))
-    found, _ = run_python(f"import pickle; print(type(pickle.load(open({str(path)!r}, 'rb'))).__name__)")
+    found, _ = run_without_gmil(f"import pickle; print(type(pickle.load(open({str(path)!r}, 'rb'))).__name__)")
     assert found == "GMIL"
 
 
 @pytest.mark.parametrize("name", ["SingleInstance", "DensityRatio"])
-def test_a_model_file_can_be_loaded_first_of_all(tmp_path, gaussian_bags, name):
+def test_a_model_file_can_be_loaded_first_of_all(run_without_gmil, tmp_path, gaussian_bags, name):
     path = tmp_path / "model.gmil"
     getattr(gmil, name)().fit(*gaussian_bags()).save(path)
-    found, modules = run_python(f"import gmil; print(type(gmil.load({str(path)!r})).__name__)")
+    found, modules = run_without_gmil(f"import gmil; print(type(gmil.load({str(path)!r})).__name__)")
     assert found == name
     assert ("gmil.methods" in modules) == (name == "SingleInstance")
 

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.browser import NARROW, WIDE, overflow
+from tests.browser import every_screen, overflow
 
 from gmil.benchmark import read_leaderboard
 from gmil.benchmark.decisions import decision_table, notes_on_kind, packaged_table
@@ -45,24 +45,23 @@ def test_the_page_has_its_data_and_asks_nobody_for_more(found):
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_page_can_be_searched_and_sorted(found, tmp_path, visit, theme):
+@every_screen
+def test_the_page_can_be_searched_and_sorted(found, tmp_path, visit, width, theme):
     write_page(found, tmp_path / "index.html")
-    for width in (NARROW, WIDE):
-        shown = visit(tmp_path / "index.html", width=width, theme=theme)
-        assert overflow(shown) == [0, []]
-        names = lambda: shown.locator("[data-test=overview] tbody th").all_inner_texts()  # noqa: B023, E731
-        assert names()[:2] == ["bag statistics", "GMIL"]
-        shown.locator("[data-test=overview] thead button").first.click()
-        assert names() == sorted(names(), key=str.lower)
-        shown.fill("#search", "stat")
-        assert names() == ["bag statistics"]
-        shown.fill("#search", "")
-        shown.check("#unseen")
-        assert "easy *" not in shown.locator("[data-test=cells] thead").inner_text()
-        assert "more bags than features" in shown.locator("[data-test=decisions]").inner_text()
-        shown.select_option("#measure", "brier")
-        assert "Brier" in shown.locator("[data-test=overview] thead").inner_text()
+    shown = visit(tmp_path / "index.html", width=width, theme=theme)
+    assert overflow(shown) == [0, []]
+    names = lambda: shown.locator("[data-test=overview] tbody th").all_inner_texts()  # noqa: E731
+    assert names()[:2] == ["bag statistics", "GMIL"]
+    shown.locator("[data-test=overview] thead button").first.click()
+    assert names() == sorted(names(), key=str.lower)
+    shown.fill("#search", "stat")
+    assert names() == ["bag statistics"]
+    shown.fill("#search", "")
+    shown.check("#unseen")
+    assert "easy *" not in shown.locator("[data-test=cells] thead").inner_text()
+    assert "more bags than features" in shown.locator("[data-test=decisions]").inner_text()
+    shown.select_option("#measure", "brier")
+    assert "Brier" in shown.locator("[data-test=overview] thead").inner_text()
 
 
 def test_the_command_writes_page_and_decisions(board, tmp_path, document):
@@ -81,9 +80,16 @@ def test_the_command_writes_page_and_decisions(board, tmp_path, document):
 def test_a_decision_needs_all_sets_of_a_kind(found):
     (row,) = decision_table(found)
     assert [one["method"] for one in row["methods"]] == ["bag-statistics", "gmil"]
+    fewer = {**found, "cells": [c for c in found["cells"] if (c["method"], c["set"]) != ("bag-statistics", "hard")]}
+    (row,) = decision_table(fewer)
+    assert [one["method"] for one in row["methods"]] == ["gmil"]
+
+
+def test_a_decision_is_of_sets_with_the_reference_alone(found):
     fewer = {**found, "cells": [c for c in found["cells"] if (c["method"], c["set"]) != ("gmil", "hard")]}
     (row,) = decision_table(fewer)
-    assert [one["method"] for one in row["methods"]] == ["bag-statistics"]
+    assert row["sets"] == ["easy", "more"]
+    assert {one["method"] for one in row["methods"]} == {"bag-statistics", "gmil"}
 
 
 def test_compare_quotes_the_kind_of_its_bags(found):

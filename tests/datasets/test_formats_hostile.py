@@ -143,7 +143,7 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path, door):
 
 
 @pytest.mark.parametrize("role", ["bag", "label", "note"])
-@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+@pytest.mark.parametrize("kind", [pa.string(), pytest.param(pa.binary(), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("keeps_categories", [True, False])
 def test_a_category_stored_once_for_many_rows_is_bounded(tmp_path, door, role, kind, keeps_categories):
     n_rows = 1_000_000

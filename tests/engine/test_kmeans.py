@@ -192,7 +192,7 @@ SIX_ROWS = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, 1.0], [3.0, 3.0], [3.5, 2.5],
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_plain_starts_have_the_chances_of_the_definition(backend, dtype):
-    draws = [Draws.make(6, 3, np.random.default_rng(seed), PLAIN) for seed in range(3000)]
+    draws = [Draws.make(6, 3, np.random.default_rng(seed), PLAIN) for seed in range(1200)]
     assert all(draw.rows is None and draw.uniforms.shape == (3, 1) for draw in draws)
     X = SIX_ROWS.astype(dtype)
     assert_drawn_as([backend.seed(X, 3, draw.uniforms) for draw in draws], chance_of_starts(SIX_ROWS))

@@ -99,7 +99,7 @@ print("end")
 @needs_kernels
 @needs_signals
 class TestInterrupts:
-    @pytest.mark.parametrize("n_threads", ["1", "3"])
+    @pytest.mark.parametrize("n_threads", [pytest.param("1", marks=pytest.mark.slow), "3"])
     @pytest.mark.parametrize("kernel", ["lloyd(X, X[:4000], 10**6)", "l1_distances(X, X[:20_000])", "seed(X, 9000, U)"])
     def test_an_interrupt_stops_a_kernel_soon(self, kernel, n_threads):
         code = f"""

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from tests.browser import LONG, NARROW, WIDE, chromium, colours, overflow, visit  # noqa: F401  fixtures
+from tests.browser import LONG, chromium, colours, every_screen, overflow, visit  # noqa: F401  fixtures
 from tests.heatmaps.conftest import ByFirstFeature, lattice, one_slide, write_tiff
 
 import gmil
@@ -337,8 +337,7 @@ def test_two_models_are_shown_on_the_same_slide(visit, two_models):  # noqa: F81
 # ------------------------------------------------------------------ screens
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@every_screen
 def test_nothing_sticks_out_and_both_themes_can_be_read(visit, two_models, width, theme):  # noqa: F811
     page = opened(visit, two_models, width=width, theme=theme)
     assert overflow(page) == [0, []]

@@ -55,7 +55,7 @@ def test_a_comparison_shows_maps_where_it_shows_bags(cohort, tmp_path):
     assert 'data-test="slide-maps"' in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@pytest.mark.parametrize("width", [pytest.param(NARROW, marks=pytest.mark.slow), WIDE])
 def test_the_map_follows_the_explorer_and_the_other_way_round(visit, of_model, width):  # noqa: F811
     page = visit(of_model[1], width=width)
     page.wait_for_selector(".sm-canvas[data-view]")

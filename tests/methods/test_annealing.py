@@ -200,6 +200,7 @@ def test_tuning_chooses_the_cost(gaussian_bags):
     assert model.positive_share_ == 0.5
 
 
+@pytest.mark.slow
 def test_tuning_drops_the_balance_where_it_loses_hard_negatives(crowded_bags, monkeypatch):
     monkeypatch.setattr(tuning, "KERNELS", ("linear",))
     train, test = crowded_bags(0), crowded_bags(1)
@@ -225,6 +226,7 @@ def test_labels_know_no_balance_and_keep_their_kernel(gaussian_bags):
     assert model.fit(bags, y).kernel_ == "linear"
 
 
+@pytest.mark.slow
 def test_tuning_chooses_the_share_that_the_bags_have(gaussian_bags):
     bags, y = gaussian_bags(n_bags=16, all_witnesses=True)  # every instance of a positive bag is positive
     model = AnnealedSVM("labels-prior", tune=True, positive_share=0.1, cooling=4.0, gamma=0.5, random_state=0)

@@ -21,7 +21,7 @@ from gmil.paper.tables import table3
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("videos") / "med11"
-    make_med11(path, n_bags=60, n_instances=1500, n_features=60, n_events=3, witness_rate=0.3)
+    make_med11(path, n_bags=60, n_instances=300, n_features=10, n_events=3, witness_rate=0.3)
     return path
 
 
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_said(folder, tmp_path, monkeypatch):
 
 def test_the_table_command_prints_and_writes(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("GMIL_DATA_HOME", str(tmp_path / "nothing"))
-    arguments = ["paper", "table3", "--med11", folder, "--methods", "gmil,mi-svm-witness", "--output", tmp_path / "out"]
+    arguments = ["paper", "table3", "--med11", folder, "--methods", "gmil", "--output", tmp_path / "out"]
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output
     assert "ucf-crime is left out" in done.stderr
@@ -116,7 +116,7 @@ def test_times_are_measured_up_to_the_end_of_the_budget(folder, tmp_path, monkey
     found = figure9.measure_figure9(folder, minutes=0.5)
     gmil_curve, other = found["curves"]
     assert [point["bags"] for point in gmil_curve["points"]] == [6, 8, 15, 30, 60]
-    assert gmil_curve["points"][-1]["instances"] == 1500
+    assert gmil_curve["points"][-1]["instances"] == 300
     assert [point["bags"] for point in other["points"]] == [6, 8, 15]
     assert other["stopped"] == {"bags": 30, "reason": "the time limit was reached"}
     assert ("mi-svm-witness", 60) not in asked

@@ -52,10 +52,11 @@ def _plain(value):
     return list(value) if isinstance(value, tuple) else value
 
 
+@pytest.mark.parametrize("most", [3, pytest.param(MOST, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(set(TUNED) - {"gmil"}))
-def test_every_setting_can_be_fitted(name):
+def test_every_setting_can_be_fitted(name, most):
     bags, y = gmil.make_bags(24, n_features=3, separation=6.0, random_state=1, return_X_y=True)
-    for setting in settings_of(name, most=MOST, seed=0):
+    for setting in settings_of(name, most=most, seed=0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what does not converge on so little
             model = make_estimator(name, setting).fit(bags, y)

@@ -118,11 +118,11 @@ def package(tmp_path, monkeypatch):
     "name",
     [
         "transform/scaling.py",
-        "model_selection/metrics.py",
         "engine/reference.py",
-        "greedy/clustering.py",
-        "model_selection/folds.py",
-        "scale/lazy.py",
+        pytest.param("model_selection/metrics.py", marks=pytest.mark.slow),
+        pytest.param("greedy/clustering.py", marks=pytest.mark.slow),
+        pytest.param("model_selection/folds.py", marks=pytest.mark.slow),
+        pytest.param("scale/lazy.py", marks=pytest.mark.slow),
     ],
 )
 def test_numeric_code_is_content(package, name):
@@ -142,7 +142,14 @@ def test_cpp_sources_are_content(package):
 
 
 @pytest.mark.parametrize(
-    "name", ["io/model_files/container.py", "bags/tables.py", "errors.py", "cli/cv.py", "paper/tables/table1.py"]
+    "name",
+    [
+        "bags/tables.py",
+        "cli/cv.py",
+        pytest.param("io/model_files/container.py", marks=pytest.mark.slow),
+        pytest.param("errors.py", marks=pytest.mark.slow),
+        pytest.param("paper/tables/table1.py", marks=pytest.mark.slow),
+    ],
 )
 def test_other_code_is_not_content(package, name):
     before = code_fingerprint(gmil.GMIL, tuned=True)

@@ -30,7 +30,10 @@ def bags():
     return made.with_instances(made.instances.astype(np.float32)), y
 
 
-@pytest.mark.parametrize("method", CASES)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=pytest.mark.slow) if name in ("emdd", "mi-svm-witness") else name for name in CASES],
+)
 def test_the_commands_and_the_function_give_the_same_figure(method, bags, tmp_path):
     entry = {"name": method, "columns": ["paper"], "params": CASES[method]}
     document = {"datasets": ["mine"], "protocol": {"folds": 3, "repeats": 2, "seed": 5}, "method": [entry]}
@@ -52,12 +55,13 @@ def test_the_commands_and_the_function_give_the_same_figure(method, bags, tmp_pa
     np.testing.assert_allclose(found.decisions, expected.decisions, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_tuned_row_is_the_method_that_tunes_itself(bags, tmp_path):
     document = {
         "datasets": ["mine"],
-        "protocol": {"folds": 2, "repeats": 2, "seed": 5},
+        "protocol": {"folds": 2, "repeats": 1, "seed": 5},
         "method": [{"name": "ppmm", "columns": ["tuned"]}],
     }
     found = run(parse_spec(document, "table1"), output=tmp_path, data={"mine": bags})
-    expected = gmil.cross_validate(gmil.PPMM(tune=True), *bags, cv=2, repeats=2, random_state=5)
+    expected = gmil.cross_validate(gmil.PPMM(tune=True), *bags, cv=2, repeats=1, random_state=5)
     assert found.accuracy("mine", "ppmm", "tuned") == pytest.approx(expected.accuracy(), abs=1e-12)

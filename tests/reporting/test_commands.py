@@ -136,6 +136,7 @@ def test_a_comparison_shows_held_out_predictions(compared):
     assert page["warning"] == ""
 
 
+@pytest.mark.slow
 def test_three_classes_are_compared_with_matrix_and_curves(tmp_path, gaussian_bags):
     bags, y = gaussian_bags(n_bags=30, n_classes=3)
     gmil.write(tmp_path / "three.npz", bags, np.array(["a", "b", "c"])[y])
@@ -192,7 +193,7 @@ def patients(tmp_path_factory):
 
 def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
     file, groups = patients
-    shared = ["--methods", "weighted-gmil,citation-knn", "--folds", 4, "--repeats", 1, "--jobs", 1]
+    shared = ["--methods", "gmil,citation-knn", "--folds", 4, "--repeats", 1, "--jobs", 1]
     result = call("compare", file, "--groups", "patient", *shared, "-o", tmp_path / "out")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[0].endswith("per cent; whole groups (patient) left out")
@@ -206,7 +207,7 @@ def test_compare_leaves_out_whole_groups_and_says_so(patients, tmp_path):
     assert "Folds are grouped (patient, 16 groups)" in page
     assert "whole groups (patient) left out" in page
     assert "Confidence intervals: bootstrap over groups, or Wilson where fewer than five groups are wrong" in page
-    assert "Inside WeightedGMIL" in page  # the data could be read again
+    assert "Inside GMIL" in page  # the data could be read again
     names = {finding["name"] for finding in found["trust"]["findings"]}
     assert "instances in several groups" in names
     alone = call("compare", file, "--features", "features", *shared, "-o", tmp_path / "out")
@@ -304,6 +305,7 @@ def test_there_are_no_more_folds_than_bags_of_the_rarest_class():
 # ------------------------------------------------------------------ paper all
 
 
+@pytest.mark.slow
 def test_paper_all_runs_everything_and_writes_the_report(small_paper, tmp_path):
     out = tmp_path / "out"
     result = call("paper", "all", "--quick", "--jobs", 1, "--methods", "gmil", "--output", out)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.estimators import fitted, small
 
 import gmil
 from gmil.reporting import explorer as exploring
@@ -84,9 +85,8 @@ def test_the_verdict_counts_and_compares_with_the_largest_class(videos):
 
 
 @pytest.mark.parametrize("name", [name for name, cls in gmil.all_estimators() if hasattr(cls, "decision_function")])
-def test_every_classifier_has_a_report(name, gaussian_bags):
-    bags, y = gaussian_bags()
-    model = getattr(gmil, name)().fit(bags, y)
+def test_every_classifier_has_a_report(name):
+    model, bags, y = fitted(small(getattr(gmil, name)))
     made = gmil.report(model, bags, y)
     (look,) = made.summary.models
     assert len(look.explorer.bags) == len(bags)

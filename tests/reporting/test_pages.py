@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.browser import LONG, NARROW, WIDE, colours, overflow, read_image, saved_image
+from tests.browser import LONG, NARROW, WIDE, colours, every_screen, overflow, read_image, saved_image
 
 import gmil
 from gmil.reporting.runs import run_report
@@ -35,8 +35,7 @@ def run_page(run_folder, tmp_path_factory):
     return run_report(run_folder, look="musk1").save(tmp_path_factory.mktemp("page") / "run.html")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
+@every_screen
 @pytest.mark.parametrize("which", ["model_page", "run_page", "long_page"])
 def test_pages_fit_and_are_quiet_in_both_themes_and_widths(visit, request, which, width, theme):
     page = visit(request.getfixturevalue(which), width=width, theme=theme)
@@ -87,13 +86,18 @@ def chosen(page):
     return page.inner_text(".explorer .title")
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-def test_the_numbers_along_the_time_are_not_cut_off(visit, tmp_path, width):
+@pytest.fixture(scope="module")
+def time_page(tmp_path_factory):
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     seconds = {"time": np.arange(bags.n_instances) / 25}
     bags = gmil.Bags(bags.instances, bags.offsets, instance_info=seconds)
     model = gmil.WeightedGMIL(witness_model=False, random_state=0).fit(bags, y)  # effects are long numbers
-    page = visit(gmil.report(model, bags, y).save(tmp_path / "page.html"), width=width)
+    return gmil.report(model, bags, y).save(tmp_path_factory.mktemp("page") / "time.html")
+
+
+@pytest.mark.parametrize("width", [NARROW, WIDE])
+def test_the_numbers_along_the_time_are_not_cut_off(visit, time_page, width):
+    page = visit(time_page, width=width)
     lengths = set()
     for _ in range(10):
         picture = page.locator("svg.time").bounding_box()
@@ -186,8 +190,7 @@ def test_hostile_texts_do_nothing(visit, model_page):
 # ------------------------------------------------------------------ plots as images
 
 
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@every_screen
 def test_a_plot_is_copied_as_a_png_of_twice_its_size(visit, model_page, width, theme):
     page = visit(model_page, width=width, theme=theme)
     figure = page.locator("[data-test=ranking]")

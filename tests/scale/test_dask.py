@@ -68,7 +68,9 @@ def test_fits_predictions_and_scores_are_the_same(client, stored, model):
         np.testing.assert_allclose(there.score_instances(some.on(client)), here.score_instances(some), rtol=1e-6)
 
 
-@pytest.mark.parametrize("form", ["files", "npy", "array"])
+@pytest.mark.parametrize(
+    "form", ["files", pytest.param("npy", marks=pytest.mark.slow), pytest.param("array", marks=pytest.mark.slow)]
+)
 def test_cross_validation_is_the_same_bit_for_bit(client, store, labelled, tmp_path, form):
     bags, y = labelled
     lazy, _ = store(tmp_path, form, bags, y)
@@ -233,6 +235,7 @@ def test_a_worker_with_another_version_is_named(scheduler, stored, tmp_path):
         gmil.GMIL(8).fit(lazy.on(client), y)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_hangs_is_one_clear_error(scheduler, stored, tmp_path, monkeypatch):
     _, lazy, _ = stored
     process, address = scheduler
@@ -268,9 +271,11 @@ def test_the_parts_of_a_slow_worker_are_done_elsewhere(client, stored, tmp_path,
     (found,) = lazy.on(client).reduce(counting, (np.add,))
     assert np.array_equal(found, lazy.sizes)
     assert time.monotonic() - start < 50
-    client.restart()
+    (slow,) = (tmp_path / "first").iterdir()
+    os.kill(int(slow.name), signal.SIGKILL)  # another worker takes its place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["scheduler", "worker"])
 def test_a_cluster_that_is_killed_is_one_clear_error(scheduler, stored, tmp_path, victim, monkeypatch):
     _, lazy, _ = stored

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
+from tests.estimators import seeded, small
 from tests.torch_devices import TORCH_BACKENDS, figures_of_benchmark
 
 import gmil
@@ -158,9 +159,7 @@ class TestFit:
 
     @pytest.mark.parametrize("kind", WITH_BACKEND)
     def test_every_estimator_takes_the_backend(self, backend, gaussian_bags, kind):
-        estimator = kind()
-        if "random_state" in estimator.get_params(deep=False):
-            estimator.set_params(random_state=0)
+        estimator = seeded(small(kind))
         bags, y = gaussian_bags(30, sizes=(2, 6))
         decisions = []
         for chosen in ("numpy", backend):
@@ -229,6 +228,7 @@ def test_nothing_but_scikit_learn_and_pytorch_is_needed():
     assert run.stdout.split() == ["numpy", "torch"]
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_anywhere(tmp_path):
     sizes = "--instances 3000 --bags 40 --features 20 --sample 400 --clusters 10 --repeats 1 --folds 3 --events 2"
     found = figures_of_benchmark("gpu.py", sizes, tmp_path)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer
+from sklearn.preprocessing import FunctionTransformer, SplineTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from gmil.bags import Bags
@@ -52,6 +51,24 @@ class MajorityClass(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[self.majority_])
 
 
+def log_sizes(bags: Bags) -> Floats:
+    """Return the logarithms of the numbers of instances as one column."""
+    return np.log(bags.sizes)[:, None]
+
+
+def spline_of(sizes: Floats) -> TransformerMixin:
+    """Return the spline on sizes, with knots at their quantiles; sizes that are all the same stay what they are."""
+    knots = np.unique(np.quantile(sizes, np.linspace(0, 1, _KNOTS)))
+    if len(knots) == 1:
+        return FunctionTransformer().fit(sizes)
+    return SplineTransformer(degree=2, knots=knots[:, None], extrapolation="constant").fit(sizes)
+
+
+def size_regression() -> LogisticRegression:
+    """Return what learns from the spline."""
+    return LogisticRegression(max_iter=1000)
+
+
 class BagSize(ClassifierMixin, BaseEstimator):
     """Logistic regression on a spline of the logarithm of the number of instances, and on nothing else.
 
@@ -62,22 +79,18 @@ class BagSize(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Bags, y: Any) -> Self:
         """Fit on the sizes of the training bags."""
-        sizes = _log_sizes(X)
-        knots = np.unique(np.quantile(sizes, np.linspace(0, 1, _KNOTS)))
-        steps = [LogisticRegression(max_iter=1000)]
-        if len(knots) > 1:  # bags of one size have no spline
-            steps.insert(0, SplineTransformer(degree=2, knots=knots[:, None], extrapolation="constant"))
-        self.model_ = make_pipeline(*steps).fit(sizes, y)
+        self.spline_ = spline_of(log_sizes(X))
+        self.model_ = size_regression().fit(self.spline_.transform(log_sizes(X)), y)
         self.classes_ = self.model_.classes_
         return self
 
     def decision_function(self, X: Bags) -> Floats:
         """Return the decision of the regression."""
-        return np.asarray(self.model_.decision_function(_log_sizes(X)))
+        return np.asarray(self.model_.decision_function(self.spline_.transform(log_sizes(X))))
 
     def predict(self, X: Bags) -> NDArray[Any]:
         """Return the class that the regression gives a bag of that size."""
-        return np.asarray(self.model_.predict(_log_sizes(X)))
+        return np.asarray(self.model_.predict(self.spline_.transform(log_sizes(X))))
 
 
 class BagSizeTree(ClassifierMixin, BaseEstimator):
@@ -96,18 +109,18 @@ class BagSizeTree(ClassifierMixin, BaseEstimator):
     def fit(self, X: Bags, y: Any) -> Self:
         """Grow the tree on the sizes of the training bags."""
         tree = DecisionTreeClassifier(max_depth=_DEPTH, min_samples_leaf=_LEAF, random_state=self.random_state)
-        self.model_ = tree.fit(_log_sizes(X), y)
+        self.model_ = tree.fit(log_sizes(X), y)
         self.classes_ = self.model_.classes_
         return self
 
     def decision_function(self, X: Bags) -> Floats:
         """Return the share of the second class in the leaf of a bag, or of every class."""
-        shares = self.model_.predict_proba(_log_sizes(X))
+        shares = self.model_.predict_proba(log_sizes(X))
         return np.asarray(shares[:, 1] - 0.5 if len(self.classes_) == 2 else shares)
 
     def predict(self, X: Bags) -> NDArray[Any]:
         """Return the class of most bags in the leaf."""
-        return np.asarray(self.model_.predict(_log_sizes(X)))
+        return np.asarray(self.model_.predict(log_sizes(X)))
 
 
 class ShuffledLabels(ClassifierMixin, BaseEstimator):
@@ -138,10 +151,6 @@ class ShuffledLabels(ClassifierMixin, BaseEstimator):
     def predict(self, X: Bags) -> NDArray[Any]:
         """Return the class of every bag."""
         return self.model_.predict(X)
-
-
-def _log_sizes(bags: Bags) -> Floats:
-    return np.log(bags.sizes)[:, None]
 
 
 class NoiseFeatures(ClassifierMixin, BaseEstimator):

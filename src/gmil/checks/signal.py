@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from gmil.bags.finite import are_usable
-from gmil.checks.controls import BagSize, noise_like
+from gmil.checks.controls import log_sizes, noise_like, size_regression, spline_of
 from gmil.checks.findings import Finding
 from gmil.model_selection.folds import fold_numbers
 from gmil.transform.impute import Impute
@@ -49,9 +49,9 @@ def size_finding(
         return Finding(name, "ok", 0.5, text)
     generator = np.random.default_rng(random_state)
     folds = fold_numbers(FOLDS, labels, groups, random_state)
-    auc = _score_by_size(bags, labels, folds).auc
-    shuffled = (shuffle_labels(labels, groups, generator) for _ in range(n_permutations))
-    by_chance = np.array([_score_by_size(bags, some, folds).auc for some in shuffled])
+    shuffled = [shuffle_labels(labels, groups, generator) for _ in range(n_permutations)]
+    auc, *others = (scored.auc for scored in _score_by_size(bags, [labels, *shuffled], folds))
+    by_chance = np.array(others)
     p_value = permutation_p_value(auc, by_chance)
     level: Level = "ok" if p_value > LEVEL else "note" if auc < _PLAIN else "warning"
     text = (
@@ -82,7 +82,7 @@ def measure_signal(
     by_chance = np.array([other.auc for other in others])
     on_noise = _decide(noise_like(bags, random_state), columns, folds, groups, random_state)[:, :width]
     controls = {
-        "bag size": ("the size of the bag alone", _score_by_size(bags, labels, folds)),
+        "bag size": ("the size of the bag alone", _score_by_size(bags, [labels], folds)[0]),
         "noise": ("noise in bags of the same sizes", fold_auc(targets, on_noise, folds)),
     }
     compared = [_comparison_finding(name, true, *control, groups) for name, control in controls.items()]
@@ -142,16 +142,19 @@ def without_gaps(training: Bags, held_out: Bags) -> tuple[Bags, Bags]:
     return impute.transform(training), impute.transform(held_out)
 
 
-def _score_by_size(bags: Bags, labels: Integers, folds: Integers) -> Scored:
-    """Return the AUC of the control that knows the sizes of bags only."""
-    targets = indicator(labels)
-    decisions: Any = np.zeros(targets.shape)
+def _score_by_size(bags: Bags, labellings: list[Integers], folds: Integers) -> list[Scored]:
+    """Return the AUC of the control that knows the sizes of bags only, for every labelling; they share the splines."""
+    sizes, targets = log_sizes(bags), [indicator(labels) for labels in labellings]
+    decisions: Any = [np.zeros(each.shape) for each in targets]
     for fold in np.unique(folds):
         training = folds != fold
-        if len(np.unique(labels[training])) == labels.max() + 1:
-            model = BagSize().fit(bags[training], labels[training])
-            decisions[~training] = model.decision_function(bags[~training]).reshape(int((~training).sum()), -1)
-    return fold_auc(targets, decisions, folds)
+        spline = spline_of(sizes[training])
+        learnt_from, held_out = spline.transform(sizes[training]), spline.transform(sizes[~training])
+        for labels, decided in zip(labellings, decisions, strict=True):
+            if len(np.unique(labels[training])) == labels.max() + 1:
+                model = size_regression().fit(learnt_from, labels[training])
+                decided[~training] = model.decision_function(held_out).reshape(len(held_out), -1)
+    return [fold_auc(*pair, folds) for pair in zip(targets, decisions, strict=True)]
 
 
 def fold_auc(targets: Booleans, decisions: Floats, folds: Integers) -> Scored:

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from gmil.engine.arrays import is_of_kernels
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -21,7 +23,6 @@ n_threads = 1
 
 _BLOCK_ENTRIES = 1 << 22
 """How many distances are held at once while assigning: 32 MiB in double precision."""
-
 
 TIE = {"float32": 2e-5, "float64": 4e-11}
 """How far apart, relative to themselves, two totals of distances may be and still count as equal."""
@@ -385,15 +386,12 @@ def class_histograms(labels: Integers, offsets: Integers, classes: Integers, n_c
 
 
 def or_reference(method: _Method) -> _Method:
-    """Make a kernel of a backend: arrays (or tensors) of single and double precision are its own, others done here.
-
-    Sparse instances are such, and numbers of other types.
-    """
+    """Make a kernel of a backend: arrays (or tensors) of single and double precision are its own, others done here."""
     here: Callable[..., Any] = globals()[method.__name__]
 
     @functools.wraps(method)
     def kernel(self: Any, X: Any, *rest: Any) -> Any:
-        if sp.issparse(X) or str(X.dtype).removeprefix("torch.") not in TIE:
+        if sp.issparse(X) or not is_of_kernels(X.dtype):
             return here(X, *rest)
         return method(self, X, *rest)
 
