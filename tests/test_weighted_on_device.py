@@ -251,7 +251,7 @@ class TestNoisyOr:
 
 class TestRidge:
     def test_many_views_at_once_are_those_one_by_one(self, backend, monkeypatch):
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(16)  # no two penalties are nearly as good, so that rounding cannot choose
         targets = rng.choice([-1.0, 1.0], (30, 2))
         weights = rng.uniform(0.5, 2, 30)
         told = rng.normal(size=(30, 4)) + targets[:, :1]
