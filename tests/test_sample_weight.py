@@ -33,7 +33,8 @@ every = pytest.mark.parametrize("estimator", SETTINGS, ids=repr)
 
 @pytest.fixture(scope="module")
 def data():
-    bags, y = gmil.make_bags(24, n_features=3, separation=5, random_state=4, return_X_y=True)
+    # With these bags the choice of witnesses is no matter of rounding: annealing has two ends with others.
+    bags, y = gmil.make_bags(24, n_features=3, separation=5, random_state=5, return_X_y=True)
     return bags, y, np.random.default_rng(0).integers(0, 4, size=24)
 
 
