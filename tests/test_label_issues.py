@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 import gmil
 from gmil.checks.labels import noise
-from gmil.checks.labels.noise import flag, suspect, wrong_among_normals
+from gmil.checks.labels.noise import flag, suspect, suspect_by_softmax, wrong_among_normals
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +108,20 @@ def test_a_mixture_of_normals_learns_how_many_labels_are_wrong():
     assert 0.15 < found.mean() < 0.25
     assert found[wrong].mean() > 0.7
     assert found[~wrong].mean() < 0.1
+
+
+@pytest.mark.parametrize("model", [wrong_among_normals, lambda *given: suspect_by_softmax(*given).wrong])
+def test_the_share_that_is_expected_counts_less_the_more_bags_there_are(model):
+    rng = np.random.default_rng(3)
+    shares = []
+    for n_bags in (40, 400, 2000):
+        y = np.arange(n_bags) % 2
+        evidence = np.column_stack([np.zeros(n_bags), 3 * (2 * y - 1) + np.sqrt(3) * rng.normal(size=n_bags)])
+        shares.append([model(evidence, y, rate).mean() for rate in (0.02, 0.2)])
+    apart = np.diff(shares, axis=1)[:, 0]
+    assert (np.diff(apart) < 0).all()
+    assert apart[-1] < 0.01
+    assert np.max(shares[-1]) < 0.02
 
 
 def test_the_more_careful_of_two_models_counts():

@@ -11,14 +11,19 @@ from scipy.special import log_softmax, logsumexp, softmax
 if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats, Integers
 
-HARD = 0.02
-"""The share of bags that evidence tells nothing about: outliers of their class, whose labels are right or wrong."""
+HARD = 0.2
+"""Bags that evidence tells nothing about, outliers of their class, for every wrong label: 2 % where 10 % are wrong."""
+PRIOR = 30
+"""The share of wrong labels that is expected counts as much as what so many bags tell of it."""
 _SLOPES = (-4.0, 2.5)
 """Limits of the logarithm of the slope."""
 _WIDTH = 2.0
 """Standard deviation of the prior of slope (its logarithm) and shifts."""
 _MOST_STEPS = 200
 _CHANGE = 1e-5
+_MOST_RATES = 20
+_RATE_CHANGE = 1e-4
+"""The softmax is fitted again until the share of wrong labels changes by less, so many times at most."""
 
 
 class Suspicion(NamedTuple):
@@ -45,10 +50,10 @@ def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
     """Return how likely every label is wrong, given left-out evidence.
 
     A label is as likely wrong as the more careful of two models tells. In the first, true classes follow from the
-    evidence by a softmax, whose slope and shifts are fitted, and a share of ``rate`` of the labels is replaced by
-    another class: a bag far on the wrong end is then rather a wrong label where the other bags are told apart well, and
-    nothing special where they are not. In the second, the evidence of every class is normal, and the share of wrong
-    labels is learnt: where no bags lie apart from the others with their label, few labels are wrong.
+    evidence by a softmax, whose slope and shifts are fitted, and a share of the labels is replaced by another class: a
+    bag far on the wrong end is then rather a wrong label where the other bags are told apart well, and nothing special
+    where they are not. In the second, the evidence of every class is normal: where no bags lie apart from the others
+    with their label, few labels are wrong. Both learn the share of wrong labels.
 
     Parameters
     ----------
@@ -57,13 +62,40 @@ def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
     labels : array of shape (n_bags,)
         Class numbers.
     rate : float
-        The share of labels that are wrong, before anything is known of them.
+        The share of labels that are thought to be wrong before anything is known of them.
     """
     evidence = np.column_stack([np.zeros(len(log_odds)), log_odds]) if log_odds.ndim == 1 else log_odds
     size = float(np.sqrt(np.mean((evidence - evidence.mean(axis=1, keepdims=True)) ** 2))) or 1.0
-    classes = _fit(evidence / size, labels, rate)
-    among = wrong_among_normals(evidence / size, labels, rate)
-    return Suspicion(np.minimum(_wrong(classes, labels, rate), among), classes)
+    by_softmax = suspect_by_softmax(evidence / size, labels, rate)
+    return by_softmax._replace(wrong=np.minimum(by_softmax.wrong, wrong_among_normals(evidence / size, labels, rate)))
+
+
+def suspect_by_softmax(evidence: Floats, labels: Integers, rate: float) -> Suspicion:
+    """Return how likely every label is wrong where true classes follow from evidence by a softmax.
+
+    Parameters
+    ----------
+    evidence : array of shape (n_bags, n_classes)
+    labels : array of shape (n_bags,)
+    rate : float
+    """
+    expected = rate
+    for _ in range(_MOST_RATES):
+        classes = _fit(evidence, labels, expected)
+        wrong = _wrong(classes, labels, expected)
+        before, expected = expected, _expected_rate(wrong, rate)
+        if abs(expected - before) < _RATE_CHANGE:
+            break
+    return Suspicion(wrong, classes)
+
+
+def _expected_rate(wrong: Floats, rate: float) -> float:
+    """Return the share of wrong labels by how likely each is wrong; ``rate`` counts as much as ``PRIOR`` bags.
+
+    >>> round(_expected_rate(np.zeros(70), rate=0.1), 3), round(_expected_rate(np.full(70, 0.5), rate=0.1), 3)
+    (0.03, 0.38)
+    """
+    return float(wrong.sum() + rate * PRIOR) / (len(wrong) + PRIOR)
 
 
 def _fit(evidence: Floats, labels: Integers, rate: float) -> Floats:
@@ -71,14 +103,15 @@ def _fit(evidence: Floats, labels: Integers, rate: float) -> Floats:
     n_bags, n_classes = evidence.shape
     rows = np.arange(n_bags)
     spread = rate / (n_classes - 1)
-    slack = 1 - HARD - rate - spread
+    hard = HARD * rate
+    slack = 1 - hard - rate - spread
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         slope = np.exp(parameters[0])
         logits = slope * evidence + np.append(0.0, parameters[1:])
         log_p = log_softmax(logits, axis=1)
         own = np.exp(log_p[rows, labels])
-        told = own * slack + spread + HARD / n_classes
+        told = own * slack + spread + hard / n_classes
         pull = np.exp(log_p) * (-own * slack / told)[:, None]  # of the log-likelihood, by the logits
         pull[rows, labels] += own * slack / told
         value = -np.log(np.maximum(told, 1e-300)).sum() + parameters @ parameters / (2 * _WIDTH**2)
@@ -95,16 +128,16 @@ def _fit(evidence: Floats, labels: Integers, rate: float) -> Floats:
 def _wrong(classes: Floats, labels: Integers, rate: float) -> Floats:
     """Return how likely every label is wrong by Bayes' rule."""
     own = classes[np.arange(len(labels)), labels]
-    n_classes = classes.shape[1]
+    n_classes, hard = classes.shape[1], HARD * rate
     flipped = (1 - own) * rate / (n_classes - 1)
-    return flipped / (flipped + (1 - rate - HARD) * own + HARD / n_classes)
+    return flipped / (flipped + (1 - rate - hard) * own + hard / n_classes)
 
 
 def wrong_among_normals(evidence: Floats, labels: Integers, rate: float) -> Floats:
     """Return how likely every label is wrong where the evidence of a class is normal, all with one variance.
 
-    Expectation maximisation finds means, variance, shares of classes, and the share of wrong labels, whose prior is a
-    beta distribution with the mean ``rate`` (discriminant analysis with label noise).
+    Expectation maximisation finds means, variance, shares of classes, and the share of wrong labels (discriminant
+    analysis with label noise).
 
     Parameters
     ----------
@@ -127,7 +160,7 @@ def wrong_among_normals(evidence: Floats, labels: Integers, rate: float) -> Floa
         variance = max(float((members * squares).sum()) / (n_bags * (n_classes - 1)), 1e-9)
         told = np.where(is_label, 1 - expected, expected / (n_classes - 1))
         members = softmax(np.log(counts * told) - squares / (2 * variance), axis=1)
-        before, expected = expected, float(members[~is_label].sum() + 1) / (n_bags + 2 / rate - 2)
+        before, expected = expected, _expected_rate(1 - members[is_label], rate)
         expected = min(expected, 1 - 1 / n_classes)  # with more, labels would mean the other classes
         if abs(expected - before) < _CHANGE:
             break
