@@ -174,9 +174,8 @@ def find_label_issues(
     fdr : float, default=0.2
         The share of flagged labels that may be right (false discovery rate), by the probabilities of the noise model.
     rate : float, default=0.1
-        The share of labels that are thought to be wrong before anything is known of them. With far fewer wrong labels,
-        more of the flagged ones are right. No data tell a wrong label from a bag that is truly unlike the others of its
-        class, so this has to be assumed.
+        The share of labels that may be wrong. Where evidence contradicts few labels, fewer are thought to be wrong. No
+        data tell a wrong label from a bag that is truly unlike the others of its class, so this has to be assumed.
     n_rounds : int, default=5
         Models that evidence is averaged over. All but the first distrust labels that the evidence contradicts.
     random_state : int, default=0

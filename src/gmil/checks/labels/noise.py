@@ -53,7 +53,7 @@ def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
     evidence by a softmax, whose slope and shifts are fitted, and a share of the labels is replaced by another class: a
     bag far on the wrong end is then rather a wrong label where the other bags are told apart well, and nothing special
     where they are not. In the second, the evidence of every class is normal: where no bags lie apart from the others
-    with their label, few labels are wrong. Both learn the share of wrong labels.
+    with their label, few labels are wrong. Both learn the share of wrong labels; in the first it is ``rate`` at most.
 
     Parameters
     ----------
@@ -73,6 +73,9 @@ def suspect(log_odds: Floats, labels: Integers, rate: float) -> Suspicion:
 def suspect_by_softmax(evidence: Floats, labels: Integers, rate: float) -> Suspicion:
     """Return how likely every label is wrong where true classes follow from evidence by a softmax.
 
+    The share of wrong labels is learnt, but is ``rate`` at most: where bags are hard to tell apart, a curve with many
+    wrong labels explains the labels as well as a flat one does.
+
     Parameters
     ----------
     evidence : array of shape (n_bags, n_classes)
@@ -83,7 +86,7 @@ def suspect_by_softmax(evidence: Floats, labels: Integers, rate: float) -> Suspi
     for _ in range(_MOST_RATES):
         classes = _fit(evidence, labels, expected)
         wrong = _wrong(classes, labels, expected)
-        before, expected = expected, _expected_rate(wrong, rate)
+        before, expected = expected, min(_expected_rate(wrong, rate), rate)
         if abs(expected - before) < _RATE_CHANGE:
             break
     return Suspicion(wrong, classes)
