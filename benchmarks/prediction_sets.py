@@ -2,19 +2,21 @@
 
     python benchmarks/prediction_sets.py --halves 100 --large 20 --out results/prediction_sets.jsonl
     python benchmarks/prediction_sets.py --table results/prediction_sets.jsonl
-    python benchmarks/prediction_sets.py --alone --out results/left_out.jsonl
+    python benchmarks/prediction_sets.py --of alone --out results/left_out.jsonl
+    python benchmarks/prediction_sets.py --of split --out results/split.jsonl
     python benchmarks/prediction_sets.py --patients 100
     python benchmarks/prediction_sets.py --words 50
 
 A run that is stopped goes on where it was. Bags that are copies of each other (``dup_group``) stay in one half, and are
-left out together. ``--alone`` measures the sets of `WeightedGMIL` by itself, one fit a half. ``--patients`` makes bags
-of patients that resemble each other, with and without ``groups``. ``--words`` makes bags of short texts, most of whose
-words are rare, as dense and as sparse features.
+left out together. ``--of alone`` measures the sets of `WeightedGMIL` by itself, ``--of split`` those by a part of the
+bags that calibrates, one fit a half each. ``--patients`` makes bags of patients that resemble each other, with and
+without ``groups``. ``--words`` makes bags of short texts, most of whose words are rare, as dense and as sparse features.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from gmil.conformal import conformity, p_values, prediction_sets
 from many_sets import Rows, all_names, load_set
 
 COVERAGES = (0.8, 0.9, 0.95)
-KINDS = ("cv+", "cv", "left out")
+KINDS = ("cv+", "cv", "left out", "split")
 LARGE = 600
 """Sets of more bags have fewer halves."""
 
@@ -71,9 +73,10 @@ def measure(model: Any, bags: Any, y: Any) -> dict[str, dict[str, list[float]]]:
 
 
 def measure_alone(model: Any, bags: Any, y: Any) -> dict[str, Any]:
-    """Measure the sets of `WeightedGMIL` by its own left-out decisions, plain and randomized, and its accuracy."""
+    """Measure the sets of one model by what it was not taught, plain and randomized, and its accuracy."""
     scores, y = conformity(model.decision_function(bags)), np.searchsorted(model.classes_, y)
-    found = both_ways("left out", scores, model._calibration(), y)
+    kind = "split" if isinstance(model, gmil.ConformalClassifier) else "left out"
+    found = both_ways(kind, scores, model._calibration(), y)
     return {**found, "accuracy": float(np.mean(scores.argmax(axis=1) == y))}
 
 
@@ -85,12 +88,25 @@ def both_ways(name: str, scores: Any, calibration: Any, y: Any) -> dict[str, dic
     }
 
 
-def conformal(seed: int) -> Any:
-    """Return `WeightedGMIL` with five folds around it."""
-    return gmil.ConformalClassifier(gmil.WeightedGMIL(n_jobs=1), random_state=seed)
+def conformal(seed: int, method: str = "cv+") -> Any:
+    """Return `WeightedGMIL` with five folds around it, or with a fifth of the bags for calibration."""
+    return gmil.ConformalClassifier(gmil.WeightedGMIL(n_jobs=1), method=method, random_state=seed)
 
 
-def run(rows: Rows, names: list[str], halves: int, large: int, *, alone: bool = False) -> None:
+def alone(seed: int) -> Any:
+    """Return `WeightedGMIL` by itself."""
+    return gmil.WeightedGMIL(n_jobs=1, random_state=seed)
+
+
+MODELS = {
+    "folds": (conformal, measure),
+    "alone": (alone, measure_alone),
+    "split": (partial(conformal, method="split"), measure_alone),
+}
+"""What is measured, and how."""
+
+
+def run(rows: Rows, names: list[str], halves: int, large: int, of: str) -> None:
     """Measure what the file does not have yet, the first half of every set before the second of any."""
     for half in range(halves):
         for name in names:
@@ -101,9 +117,9 @@ def run(rows: Rows, names: list[str], halves: int, large: int, *, alone: bool = 
                 continue
             learns = half_of(y, groups, half)
             own = None if groups is None else groups[learns]
-            model = gmil.WeightedGMIL(n_jobs=1, random_state=half) if alone else conformal(half)
+            model, measured = MODELS[of][0](half), MODELS[of][1]
             model.fit(bags[learns], y[learns], groups=own)
-            found = (measure_alone if alone else measure)(model, bags[~learns], y[~learns])
+            found = measured(model, bags[~learns], y[~learns])
             rows.add({"set": name, "half": half, "bags": len(y), **found})
 
 
@@ -169,7 +185,7 @@ def words(n_draws: int) -> None:
         for seed in range(n_draws):
             bags, y = make_words(250, seed)
             bags = bags.with_instances(kind(bags.instances))
-            model = gmil.WeightedGMIL(n_jobs=1, random_state=seed).fit(bags[:50], y[:50])
+            model = alone(seed).fit(bags[:50], y[:50])
             own = measure_alone(model, bags[50:], y[50:])
             found.append([*own["left out"]["covered"], *own["left out, randomized"]["covered"], own["accuracy"]])
         print(f"| {name} | {' | '.join(f'{100 * v:.1f}' for v in np.mean(found, axis=0))} |")
@@ -201,7 +217,7 @@ def main() -> None:
     parser.add_argument("--halves", type=int, default=100)
     parser.add_argument("--large", type=int, default=20, help=f"halves of sets of more than {LARGE} bags")
     parser.add_argument("--sets", help="only these, with commas between them")
-    parser.add_argument("--alone", action="store_true", help="only the sets of WeightedGMIL by itself")
+    parser.add_argument("--of", choices=MODELS, default="folds")
     parser.add_argument("--patients", type=int, metavar="DRAWS")
     parser.add_argument("--words", type=int, metavar="DRAWS")
     parser.add_argument("--table", type=Path)
@@ -214,7 +230,7 @@ def main() -> None:
         table(Rows(options.table, "set", "half"))
     else:
         names = options.sets.split(",") if options.sets else all_names()
-        run(Rows(options.out, "set", "half"), names, options.halves, options.large, alone=options.alone)
+        run(Rows(options.out, "set", "half"), names, options.halves, options.large, options.of)
 
 
 if __name__ == "__main__":
