@@ -10,7 +10,7 @@
 A run that is stopped goes on where it was. Bags that are copies of each other (``dup_group``) stay in one half, and are
 left out together. ``--of alone`` measures the sets of `WeightedGMIL` by itself, ``--of split`` those by a part of the
 bags that calibrates, one fit a half each. ``--patients`` makes bags of patients that resemble each other, with and
-without ``groups``. ``--words`` makes bags of short texts, most of whose words are rare, as dense and as sparse features.
+without ``groups``. ``--words`` makes bags of short texts, most of whose words are rare: dense, and sparse features.
 """
 
 from __future__ import annotations

@@ -83,6 +83,45 @@ def test_features_that_did_not_change_rarely_warn():
     assert alarms <= 8
 
 
+def patients(rng, n_patients, bags_each=8):
+    """Return bags of patients that are much like each other, and whose they are."""
+    groups = np.repeat(np.arange(n_patients), bags_each)
+    own = rng.normal(size=(n_patients, 3))[groups]
+    X = np.repeat(own, 4, axis=0) + 0.1 * rng.normal(size=(4 * len(groups), 3))
+    return gmil.Bags(X, np.arange(0, len(X) + 1, 4)), groups
+
+
+def test_bags_of_a_group_count_as_one():
+    """Of new patients that are like the old ones, one check in twenty warns; without groups, nearly all do."""
+    alarms = dict.fromkeys(("groups", "without"), 0)
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        (old, whose), (new, groups) = patients(rng, 20), patients(rng, 20)
+        y = rng.integers(0, 2, 20)
+        y[:2] = 0, 1
+        for name, known, given in (("groups", whose, groups), ("without", None, None)):
+            model = gmil.WeightedGMIL(**FAST).fit(old, y[whose], groups=known)
+            alarms[name] += "features" in warned(check_drift(model, new, groups=given))
+    assert alarms["groups"] <= 4
+    assert alarms["without"] >= 15
+
+
+def test_groups_that_moved_are_found(model, made):
+    new, groups = made[0][120:], np.arange(120) // 2
+    found = check_drift(model, new.with_instances(new.instances + 2), groups=groups)
+    assert {"features", "bags"} <= warned(found)
+
+
+def test_weights_of_label_shift_are_copies():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], size=20)
+    counts, shares = rng.integers(1, 4, size=20), np.full(3, 1 / 3)
+    for ours, theirs in zip(
+        label_shift(p, shares, counts), label_shift(np.repeat(p, counts, axis=0), shares), strict=True
+    ):
+        assert_allclose(ours, theirs, rtol=1e-6)
+
+
 def test_other_models_need_the_training_bags(made):
     bags, y = made
     other = gmil.BagStatistics().fit(bags[:80], y[:80])

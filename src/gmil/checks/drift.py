@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,13 +14,13 @@ from gmil.checks.near_duplicates import compared_by
 from gmil.checks.values import feature_names
 from gmil.errors import BagValidationError, listed
 from gmil.transform.profile import Profile, bag_means
-from gmil.validation import check_bag_labels, check_bags
+from gmil.validation import check_bag_labels, check_bags, check_groups
 from gmil.weighted import WeightedGMIL
 from gmil.weighted.familiar import familiarity
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Integers
 
 LEVEL = 0.05
 """The false-alarm rate: of new bags like the training bags, a check warns so often at most."""
@@ -49,7 +49,25 @@ class DriftCheck(DataCheck):
     familiarity: Floats
 
 
-def check_drift(model: Any, bags: Any, *, reference: Any = None, reference_y: Any = None) -> DriftCheck:
+class Counted(NamedTuple):
+    """How much every new bag counts, and how many there are on either side; bags of one group count as one."""
+
+    weights: Floats  # (n_bags,), in sum ``n_new``
+    n_new: int
+    n_known: int
+
+    @classmethod
+    def of(cls, groups: Integers | None, n_bags: int, n_known: int) -> Counted:
+        """Count ``n_bags`` new bags, of groups of their own, against those that are known."""
+        if groups is None:
+            return cls(np.ones(n_bags), n_bags, n_known)
+        sizes = np.bincount(groups)
+        return cls(1 / sizes[groups], len(sizes), n_known)
+
+
+def check_drift(
+    model: Any, bags: Any, *, groups: Any = None, reference: Any = None, reference_y: Any = None
+) -> DriftCheck:
     """Compare new bags with those that a model learnt from.
 
     Values out of the training range are counted. Three tests follow, each with a false-alarm rate of 5 %: of the means
@@ -63,6 +81,9 @@ def check_drift(model: Any, bags: Any, *, reference: Any = None, reference_y: An
         A `gmil.WeightedGMIL` that was fitted in memory knows its training bags. For others pass ``reference``.
     bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
         New bags; labels are not needed.
+    groups : array of shape (n_bags,), optional
+        Bags of one group (a patient, a site) resemble each other: together they count as one bag, or tests would warn
+        too often. Groups of the training bags are known to the model that was fitted with them.
     reference : Bags, optional
         The training bags, or others that are as they should be.
     reference_y : array of shape (n_bags,), optional
@@ -90,14 +111,15 @@ def check_drift(model: Any, bags: Any, *, reference: Any = None, reference_y: An
     """
     bags = check_bags(bags, allow_nan=True)
     known = None if reference is None else check_bags(reference, allow_nan=True)
-    profile = _profile(model, known)
-    features = compare_features(bags, profile)
+    profile, own = _profile(model, known), check_groups(groups, len(bags))
+    counted = Counted.of(own, len(bags), _n_units(model, known) or profile.n_bags)
+    features = compare_features(bags, profile, counted)
     unlike = _familiarity(model, bags, known)
     findings = [
         _range_finding(features, profile.n_bags),
         _feature_finding(features),
-        _bag_finding(unlike, _n_known(model, known)),
-        _label_finding(model, bags, known, reference_y),
+        _bag_finding(unlike, counted._replace(n_known=_n_units(model, known) or _n_known(model, known))),
+        _label_finding(model, bags, known, reference_y, counted.weights),
     ]
     warned = [finding.name for finding in findings if finding.level == "warning"]
     verdict = f"drift: {', '.join(warned)}" if warned else "no drift found"
@@ -121,6 +143,12 @@ def _profile(model: Any, reference: Bags | None) -> Profile:
     return Profile(**kept)
 
 
+def _n_units(model: Any, reference: Bags | None) -> int:
+    """Return how many groups the model learnt from, or 0 where that is not known."""
+    groups = getattr(_last(model), "training_groups_", None) if reference is None else None
+    return 0 if groups is None else len(np.unique(groups))
+
+
 def _n_known(model: Any, reference: Bags | None) -> int:
     kept = getattr(_last(model), "familiar_distances_", None)
     return len(reference) if reference is not None else 1 if kept is None else len(kept)
@@ -129,14 +157,15 @@ def _n_known(model: Any, reference: Bags | None) -> int:
 # -------------------------------------------------------------------------------- features
 
 
-def compare_features(bags: Bags, profile: Profile) -> list[dict[str, Any]]:
+def compare_features(bags: Bags, profile: Profile, counted: Counted | None = None) -> list[dict[str, Any]]:
     """Return what `DriftCheck` has of every feature, the most drifted first."""
+    counted = counted or Counted.of(None, len(bags), profile.n_bags)
     if bags.n_features != len(profile.low):
         msg = f"The new bags have {bags.n_features} features, and the training bags had {len(profile.low)}."
         raise BagValidationError(msg)
-    outside, means = _outside(bags, profile), bag_means(bags)
-    n = len(bags) * profile.n_bags / (len(bags) + profile.n_bags)
-    distances = np.array([_distance(means[:, j], profile, j) for j in range(bags.n_features)])
+    outside, means = _outside(bags, profile, counted.weights), bag_means(bags)
+    n = counted.n_new * counted.n_known / (counted.n_new + counted.n_known)
+    distances = np.array([_distance(means[:, j], counted.weights, profile, j) for j in range(bags.n_features)])
     chances = holm(np.asarray(stats.kstwobign.sf(distances * (np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)))))
     rows = [
         {"name": name, "outside": float(out), "distance": float(distance), "p_value": float(chance)}
@@ -145,18 +174,20 @@ def compare_features(bags: Bags, profile: Profile) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["p_value"], -row["distance"]))
 
 
-def _outside(bags: Bags, profile: Profile) -> Floats:
+def _outside(bags: Bags, profile: Profile, weights: Floats) -> Floats:
     """Return, for every feature, the share of bags with a value out of the training range."""
     X: Any = bags.instances.toarray() if sp.issparse(bags.instances) else bags.instances
     wrong = (profile.low > X) | (profile.high < X)
-    return np.asarray(np.logical_or.reduceat(wrong, bags.offsets[:-1], axis=0).mean(axis=0))
+    return np.average(np.logical_or.reduceat(wrong, bags.offsets[:-1], axis=0), axis=0, weights=weights)
 
 
-def _distance(values: Floats, profile: Profile, feature: int) -> float:
+def _distance(values: Floats, weights: Floats, profile: Profile, feature: int) -> float:
     """Return the largest difference between the shares of bags below any value (Kolmogorov-Smirnov)."""
-    known, values = profile.means[feature], np.sort(values)
+    known, order = profile.means[feature], np.argsort(values)
+    values, below = values[order], np.append(0.0, np.cumsum(weights[order]))
     points = np.concatenate([known, values])
-    theirs, ours = (np.searchsorted(own, points, "right") / len(own) for own in (known, values))
+    theirs = np.searchsorted(known, points, "right") / len(known)
+    ours = below[np.searchsorted(values, points, "right")] / below[-1]
     return float(np.abs(theirs - ours).max())
 
 
@@ -208,10 +239,12 @@ def _familiarity(model: Any, bags: Bags, reference: Bags | None) -> Floats:
     return familiarity(new, np.sort(own))
 
 
-def _bag_finding(unlike: Floats, n_known: int) -> Finding:
-    count, n = int((unlike <= LEVEL).sum()), len(unlike)
+def _bag_finding(unlike: Floats, counted: Counted) -> Finding:
+    count, n, n_known = int((unlike <= LEVEL).sum()), len(unlike), counted.n_known
     place = max(1, int(LEVEL * (n_known + 1)))
-    chance = float(stats.betabinom.sf(count - 1, n, place, n_known + 1 - place)) if n_known > place else 1.0
+    alike = max(n_known + 1 - place, 0)
+    weighed = int(counted.weights[unlike <= LEVEL].sum() + 1e-9)  # what is left of groups that are unlike in part
+    chance = float(stats.betabinom.sf(weighed - 1, counted.n_new, place, alike)) if alike > 1 else 1.0
     text = (
         f"{count} of {n} bags are farther from the training bags than {1 - LEVEL:.0%} of these are from each other, "
         f"about {LEVEL * n:.0f} are expected (p = {chance:.2g})."
@@ -223,11 +256,11 @@ def _bag_finding(unlike: Floats, n_known: int) -> Finding:
 # -------------------------------------------------------------------------------- labels
 
 
-def _label_finding(model: Any, bags: Bags, reference: Bags | None, reference_y: Any) -> Finding:
+def _label_finding(model: Any, bags: Bags, reference: Bags | None, reference_y: Any, weights: Floats) -> Finding:
     name, shares = "shares of classes", _training_shares(model, reference, reference_y)
     if shares is None or not hasattr(model, "predict_proba"):
         return Finding(name, "ok", None, "Not tested: the model has no probabilities, or its labels are not known.")
-    found, chance = label_shift(np.asarray(model.predict_proba(bags)), shares)
+    found, chance = label_shift(np.asarray(model.predict_proba(bags)), shares, weights)
     names = [f'"{c}" {old:.0%} to {new:.0%}' for c, old, new in zip(model.classes_, shares, found, strict=True)]
     text = f"Estimated from training to now: {listed(names, 10)} (likelihood ratio test: p = {chance:.2g})."
     fix = "Probabilities assume the old shares: correct them, or fit again." if chance <= LEVEL else ""
@@ -243,7 +276,7 @@ def _training_shares(model: Any, reference: Bags | None, reference_y: Any) -> Fl
     return np.bincount(labels, minlength=len(model.classes_)) / len(labels)
 
 
-def label_shift(probabilities: Floats, shares: Floats) -> tuple[Floats, float]:
+def label_shift(probabilities: Floats, shares: Floats, weights: Floats | None = None) -> tuple[Floats, float]:
     """Return the shares of classes under which bags have these probabilities, and the p-value that nothing changed.
 
     Probabilities are taken as true for the training shares; other shares multiply them by a ratio each (Saerens et al.
@@ -254,6 +287,8 @@ def label_shift(probabilities: Floats, shares: Floats) -> tuple[Floats, float]:
     probabilities : array of shape (n_bags, n_classes)
     shares : array of shape (n_classes,)
         Of the training bags.
+    weights : array of shape (n_bags,), optional
+        How much every bag counts, 1 by default.
 
     Examples
     --------
@@ -263,12 +298,13 @@ def label_shift(probabilities: Floats, shares: Floats) -> tuple[Floats, float]:
     ([0.91, 0.09], True)
     """
     likelihood: Floats = probabilities / np.maximum(shares, 1e-12)
+    weights = np.ones(len(probabilities)) if weights is None else weights
     found = shares.copy()
     for _ in range(_MOST_STEPS):
         joint = likelihood * found
-        new = (joint / joint.sum(axis=1, keepdims=True)).mean(axis=0)
+        new = np.average(joint / joint.sum(axis=1, keepdims=True), axis=0, weights=weights)
         if np.abs(new - found).max() < 1e-9:
             break
         found = new
-    gain = 2 * float(np.log((likelihood @ found) / (likelihood @ shares)).sum())
+    gain = 2 * float(weights @ np.log((likelihood @ found) / (likelihood @ shares)))
     return found, float(stats.chi2.sf(max(gain, 0.0), len(shares) - 1))

@@ -103,7 +103,7 @@ def _check_drift(
     known = None if reference is None else _in_memory(own.read(reference, in_memory=True))
     with announced(f"Comparing {len(new.bags)} bags with those of {model}"):
         asked = {} if known is None else {"reference": known.bags, "reference_y": known.y}
-        found = gmil.check_drift(estimator, new.bags, **asked)
+        found = gmil.check_drift(estimator, new.bags, groups=new.groups, **asked)
     if output is not None:
         from gmil.reporting.checked import drift_report
 
