@@ -289,3 +289,57 @@ def test_it_is_saved_with_the_model(model, data, tmp_path):
     model.save(tmp_path / "model.gmil")
     loaded = gmil.load(tmp_path / "model.gmil")
     np.testing.assert_array_equal(loaded.score_instances(data.bags[:5]), model.score_instances(data.bags[:5]))
+
+
+# ------------------------------------------------------------------ few witnesses in large bags
+
+
+def make_large(seed, n_bags=40, size=200, n_features=20):
+    """Return bags with shifts of their own, 2 % witnesses in every second one, and which instances these are."""
+    rng = np.random.default_rng(seed)
+    positive, shifts = np.arange(n_bags) % 2 == 1, rng.normal(scale=0.5, size=(n_bags, n_features))
+    X = rng.normal(size=(n_bags * size, n_features)) + np.repeat(shifts, size, axis=0)
+    witness = np.repeat(positive, size) & (np.tile(np.arange(size), n_bags) < 0.02 * size)
+    X[witness, 0] += 4
+    features = (3 * X / np.sqrt(n_features)).astype(np.float32)
+    return features, np.arange(0, len(X) + 1, size), positive, witness
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+def test_several_starts_find_few_witnesses_in_large_bags(backend):
+    features, offsets, positive, witness = make_large(3)
+    given = features
+    if backend == "torch":
+        given = pytest.importorskip("torch").from_numpy(features)
+    areas = []
+    for several in (False, True):
+        inside = [np.ones(40, dtype=bool), np.arange(40) < 30]
+        fits = fit_noisy_or(given, offsets, inside, positive[:, None], np.ones(40), several_starts=several)
+        areas.append([roc_auc_score(witness, features @ coefficients[:, 0]) for coefficients, _ in fits])
+    assert np.max(areas[0]) < 0.8  # from zero, other peaks of the likelihood are found
+    assert np.min(areas[1]) > 0.97
+
+
+def test_starts_do_not_look_at_bags_that_are_left_out():
+    features, offsets, positive, _ = make_large(2)
+    inside = np.arange(40) < 30
+    given = [inside], positive[:, None], np.ones(40)
+    ((expected, constant),) = fit_noisy_or(features, offsets, *given, several_starts=True)
+    other = features.copy()
+    other[offsets[30] :] = 100.0
+    ((found, level),) = fit_noisy_or(other, offsets, *given, several_starts=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(level, constant, rtol=1e-5)
+
+
+def test_a_choice_of_one_class_stays_at_zero():
+    features, offsets, positive, _ = make_large(3)
+    ((found, level),) = fit_noisy_or(features, offsets, [positive], positive[:, None], np.ones(40), several_starts=True)
+    assert not found.any()
+    assert not level.any()
+
+
+def test_a_tumour_of_few_patches_is_found():
+    features, offsets, positive, witness = make_large(8)
+    model = gmil.WeightedGMIL(random_state=0, n_jobs=1).fit(gmil.Bags(features, offsets), positive.astype(int))
+    assert roc_auc_score(witness, model.score_instances(gmil.Bags(features, offsets))) > 0.95

@@ -15,6 +15,7 @@ from scipy.special import log_expit
 
 from gmil.engine.lbfgs import minimize
 from gmil.engine.resident import is_tensor
+from gmil.weighted.spread import spread_starts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 STEPS = 60
 TOLERANCE = 1e-4
 """A fit ends where a step lowers the loss by less than this share of it."""
+MOST_COLUMNS = 2000
+"""With more columns a fit starts from zero alone: other starts need variances of all pairs of columns."""
 LEAST_HAZARD = 1e-12
 """The least hazard of a bag: a bag of instances that are surely none has a probability, too."""
 
@@ -59,6 +62,12 @@ class Jobs(NamedTuple):
         start[:, -1] = np.where(can_learn, np.repeat(levels, positive.shape[1]), 0.0)
         return cls(own, np.tile(positive.T, (len(inside), 1)), start, can_learn)
 
+    def started_at(self, starts: Sequence[Floats]) -> Jobs:
+        """Return every job once for each of several starts, (n_jobs, n_columns + 1)."""
+        times = (len(starts), 1)
+        many = np.tile(self.weights, times), np.tile(self.positive, times), np.concatenate(starts)
+        return Jobs(*many, np.tile(self.can_learn, len(starts)))
+
     def sorted_by_choice(self, found: Floats, n_choices: int) -> list[tuple[Floats, Floats]]:
         """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags."""
         found = np.where(self.can_learn[:, None], found, 0.0).reshape(n_choices, -1, found.shape[1])
@@ -66,7 +75,13 @@ class Jobs(NamedTuple):
 
 
 def fit_noisy_or(
-    features: Any, offsets: Integers, inside: Sequence[Booleans], positive: Booleans, weights: Floats
+    features: Any,
+    offsets: Integers,
+    inside: Sequence[Booleans],
+    positive: Booleans,
+    weights: Floats,
+    *,
+    several_starts: bool = False,
 ) -> list[tuple[Floats, Floats]]:
     """Return coefficients, (n_columns, n_problems), and intercepts, (n_problems,), for every choice of bags.
 
@@ -82,16 +97,34 @@ def fit_noisy_or(
         The bags that a fit learns from.
     positive : array of shape (n_bags, n_problems)
     weights : array of shape (n_bags,)
+    several_starts : bool
+        Whether to start not from zero alone (`gmil.weighted.spread`), and to take the most likely end: the likelihood
+        has several peaks. Of dense features with few columns only.
     """
     jobs = Jobs.of(features.shape[1], np.diff(offsets), inside, positive, weights)
+    if several_starts and not sp.issparse(features) and features.shape[1] <= MOST_COLUMNS:
+        others = spread_starts(features, offsets, jobs.weights > 0, jobs.positive, jobs.start)
+        found = _best(*_fit(features, offsets, jobs.started_at([jobs.start, *others])), len(jobs.start))
+    else:
+        found, _ = _fit(features, offsets, jobs)
+    return jobs.sorted_by_choice(found, len(inside))
+
+
+def _fit(features: Any, offsets: Integers, jobs: Jobs) -> tuple[Floats, Floats]:
+    """Return the parameters of every job, (n_jobs, n_columns + 1), and the negative log-posterior there."""
     if is_tensor(features):
         from gmil.weighted.on_device.noisy_or import fit_on_device
 
-        found = fit_on_device(features, offsets, jobs)
-    else:
-        loss = functools.partial(_loss, features, offsets, jobs)
-        found = minimize(loss, jobs.start, max_iter=STEPS, tolerance=TOLERANCE)
-    return jobs.sorted_by_choice(found, len(inside))
+        return fit_on_device(features, offsets, jobs)
+    loss = functools.partial(_loss, features, offsets, jobs)
+    found = minimize(loss, jobs.start, max_iter=STEPS, tolerance=TOLERANCE)
+    return found, loss(np.arange(len(found)), found)[0]
+
+
+def _best(found: Floats, losses: Floats, n_jobs: int) -> Floats:
+    """Return, for every job, the end with the least loss; jobs come once for every start."""
+    best = losses.reshape(-1, n_jobs).argmin(axis=0)
+    return np.asarray(found.reshape(-1, n_jobs, found.shape[1])[best, np.arange(n_jobs)])
 
 
 def _loss(features: Any, offsets: Integers, fits: Jobs, jobs: Integers, parameters: Floats) -> tuple[Floats, Floats]:

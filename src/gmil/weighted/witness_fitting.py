@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _MOST_INSTANCES = 20_000
 """Instances that the models learn from; larger bags are thinned alike."""
+LARGE_BAGS = 100
+"""Instances of a bag, on average, from which on models start several times: few witnesses are easily missed."""
 _N_FOLDS = 3
 _LENGTH = 3.0
 """Root mean square length of the rows that a model learns from: with the prior on coefficients, how smooth it is."""
@@ -111,7 +114,8 @@ class WitnessModels(InstanceModels):
         self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
     ) -> Drafts | None:
         """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
-        return draft_scorers(bags, spaces, learning, generator, _draft)
+        large = bags.offsets[-1] >= LARGE_BAGS * len(bags)
+        return draft_scorers(bags, spaces, learning, generator, functools.partial(_draft, several_starts=large))
 
     def weigh(
         self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans
@@ -242,10 +246,13 @@ def _draft(
     space: CentersInSpace,
     inside: list[Booleans],
     learning: Learning,
+    *,
+    several_starts: bool,
 ) -> tuple[Draft, Any]:
     """Fit one scorer to the bags inside, for each of several choices; return it with the columns of instances."""
     designed = design(scaled, kernel, space, learning.backend)
-    fits = fit_noisy_or(designed.features, offsets, inside, learning.positive, learning.weights)
+    given = designed.features, offsets, inside, learning.positive, learning.weights
+    fits = fit_noisy_or(*given, several_starts=several_starts)
     coefficients = np.stack([designed.in_columns(own) for own, _ in fits], axis=1)
     intercepts = np.stack([constant for _, constant in fits])
     return Draft(number, kernel, designed.gamma, coefficients, intercepts), designed.columns

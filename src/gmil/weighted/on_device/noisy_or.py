@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gmil.weighted.noisy_or import Jobs
 
 
-def fit_on_device(features: torch.Tensor, offsets: Integers, jobs: Jobs) -> Floats:
-    """Return the coefficients and the intercept of every job, (n_jobs, n_columns + 1)."""
+def fit_on_device(features: torch.Tensor, offsets: Integers, jobs: Jobs) -> tuple[Floats, Floats]:
+    """Return the coefficients and the intercept of every job, (n_jobs, n_columns + 1), and the loss there."""
     device = features.device
     # A bag without weight takes no part: the instances of all jobs stay where they are.
     weights, positive = to_device(jobs.weights.T, device), to_device(jobs.positive.T, device)
@@ -27,7 +27,8 @@ def fit_on_device(features: torch.Tensor, offsets: Integers, jobs: Jobs) -> Floa
         _loss, features=features, bags=segments(offsets, device), positive=positive, weights=weights
     )
     with full_precision():
-        return to_host(minimize(loss, to_device(jobs.start, device), max_iter=STEPS, tolerance=TOLERANCE))
+        found = minimize(loss, to_device(jobs.start, device), max_iter=STEPS, tolerance=TOLERANCE)
+        return to_host(found), to_host(loss(found)[0])
 
 
 def _loss(
