@@ -106,6 +106,23 @@ def test_more_bags_than_are_compared(made):
     assert np.isfinite(model.predict_interval(made.bags)).all()
 
 
+def test_the_mean_rank_is_a_view_in_memory_in_blocks_and_of_instances(made, tmp_path):
+    # Values that the ranks of one feature tell, whatever its units.
+    middle = np.add.reduceat(np.tanh(made.bags.instances[:, 0]), made.bags.offsets[:-1]) / made.bags.sizes
+    options = {"scales": ("standard", "rank"), "witness_model": False, "random_state": 0}
+    model = WeightedGMILRegressor(**options).fit(made.bags[:110], middle[:110])
+    taken = {(entry["scale"], entry["kind"]) for entry in model.view_weights_ if entry["weights"][0] > 0}
+    assert ("rank", "mean") in taken
+    assert ("standard", "mean") not in {(entry["scale"], entry["kind"]) for entry in model.view_weights_}
+    bag = made.bags[120]
+    without = model.predict([np.delete(bag, i, axis=0) for i in range(len(bag))])
+    assert_allclose(model.score_instances([bag]), model.predict([bag]) - without, atol=1e-6)
+    gmil.write(tmp_path / "bags.parquet", made.bags, made.y)
+    assert_allclose(model.predict(gmil.scan(tmp_path / "bags.parquet")[0]), model.predict(made.bags), atol=1e-5)
+    others = WeightedGMILRegressor(**options, views=("range",)).fit(made.bags[:110], middle[:110]).view_weights_
+    assert {entry["kind"] for entry in others} == {"range"}
+
+
 def test_sparse_bags(made):
     sparse = Bags(sp.csr_array(made.bags.instances), made.bags.offsets)
     model = WeightedGMILRegressor(random_state=0).fit(sparse[:110], made.y[:110])
