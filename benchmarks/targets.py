@@ -1,6 +1,6 @@
 """Values, grades and times of bags: the methods of gmil beside references, on the same bags.
 
-``GMIL_DATA_HOME=... python benchmarks/targets.py [PART ...]``: affinities, shared, witnesses, survival, ordinal, coverage, cost.
+``GMIL_DATA_HOME=... python benchmarks/targets.py [PART ...]``, see ``PARTS`` at the end; by default all.
 
 ``affinities`` and the second half of ``ordinal`` need the four sets ``regression/CHEMBL*.npz`` in that folder, and take
 their training and test bags as given. Everything else is generated, from seeds that no choice was made on. No parameter
