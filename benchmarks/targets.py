@@ -1,6 +1,6 @@
 """Values, grades and times of bags: the methods of gmil beside references, on the same bags.
 
-``GMIL_DATA_HOME=... python benchmarks/targets.py [affinities] [witnesses] [survival] [ordinal] [coverage] [cost]``
+``GMIL_DATA_HOME=... python benchmarks/targets.py [PART ...]``, see ``PARTS`` at the end; by default all.
 
 ``affinities`` and the second half of ``ordinal`` need the four sets ``regression/CHEMBL*.npz`` in that folder, and take
 their training and test bags as given. Everything else is generated, from seeds that no choice was made on. No parameter
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
@@ -87,6 +88,28 @@ def affinities() -> None:
         for name, model in models.items()
     }
     table("R2, affinities", rows, list(sets))
+
+
+def shared_bags(make: Any, seed: int) -> tuple[Any, Any]:
+    """Return bags of two to six noisy copies of what a function of Friedman's is of, and its values."""
+    rng = np.random.default_rng(seed)
+    rows, y = make(500, noise=0.0, random_state=seed)
+    owners = np.repeat(np.arange(500), rng.integers(2, 7, 500))
+    instances = rows[owners] + 0.3 * rows.std(axis=0) * rng.normal(size=(len(owners), rows.shape[1]))
+    return gmil.Bags.from_ids(instances, owners), y + 0.1 * y.std() * rng.normal(size=500)
+
+
+def shared() -> None:
+    """R2 where the instances of a bag tell the value together, as conformers do: 300 training bags, 200 test bags."""
+    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    makers = {"Friedman 1": make_friedman1, "Friedman 2": make_friedman2, "Friedman 3": make_friedman3}
+    rows: dict[str, list[float]] = {name: [] for name in models}
+    for make in makers.values():
+        made = [shared_bags(make, seed) for seed in SEEDS]
+        for name, model in models.items():
+            found = [r2(y[300:], clone(model).fit(bags[:300], y[:300]).predict(bags[300:])) for bags, y in made]
+            rows[name].append(float(np.mean(found)))
+    table("R2, all instances of a bag tell its value, mean of three seeds", rows, list(makers))
 
 
 def max_bags(seed: int) -> tuple[Any, Any, Any]:
@@ -232,7 +255,7 @@ def cost() -> None:
     table("CPU seconds of a fit", rows, ["300 bags x 30 features", "800 bags x 64 features"])
 
 
-PARTS = {part.__name__: part for part in (affinities, witnesses, survival, ordinal, coverage, cost)}
+PARTS = {part.__name__: part for part in (affinities, shared, witnesses, survival, ordinal, coverage, cost)}
 
 
 def main() -> None:

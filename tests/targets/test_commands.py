@@ -132,6 +132,23 @@ def test_compare_and_check(run, files, tmp_path, name, options, measure, best):
     assert wrong.exit_code != 0
 
 
+def test_a_comparison_of_values_that_was_stopped_goes_on(run, files, tmp_path, monkeypatch):
+    options = ("--methods", "bag-regressor", "--folds", 3, "--repeats", 2, "--exclude", "patient", "-o", tmp_path)
+    whole = run("compare", files / "values.csv", *options)
+    assert "were taken from" not in whole.stderr
+    first = json.loads((tmp_path / "compare.json").read_text(encoding="utf-8"))
+    parts = sorted((tmp_path / "rows").glob("*.npz"))
+    assert len(parts) == 2 * len(first["rows"])
+    parts[0].unlink()
+    parts[1].write_bytes(parts[1].read_bytes()[:100])
+    again = run("compare", files / "values.csv", *options)
+    assert f"{len(parts) - 2} finished cross-validations were taken from" in again.stderr
+    assert f"{parts[1].name} was damaged, and its work was done again." in again.stderr
+    assert json.loads((tmp_path / "compare.json").read_text(encoding="utf-8"))["rows"] == first["rows"]
+    monkeypatch.setattr("gmil.paper.target_store.cross_validate", None)  # nothing is left to do
+    assert run("compare", files / "values.csv", *options).exit_code == 0
+
+
 @pytest.mark.slow
 def test_check_of_values_and_times(run, files):
     for name, options in (("values.csv", ("--exclude", "patient")), ("times.csv", ("--event", "died"))):

@@ -11,7 +11,8 @@ from sklearn.model_selection import cross_val_score
 
 import gmil
 from gmil import Bags, WeightedGMILRegressor
-from gmil.targets.attention import fit_attention
+from gmil.targets.attention import AttentionModel
+from gmil.targets.attention_fitting import fit_attention
 from gmil.targets.losses import Squared
 
 REGRESSORS = [
@@ -105,6 +106,23 @@ def test_more_bags_than_are_compared(made):
     assert np.isfinite(model.predict_interval(made.bags)).all()
 
 
+def test_the_mean_rank_is_a_view_in_memory_in_blocks_and_of_instances(made, tmp_path):
+    # Values that the ranks of one feature tell, whatever its units.
+    middle = np.add.reduceat(np.tanh(made.bags.instances[:, 0]), made.bags.offsets[:-1]) / made.bags.sizes
+    options = {"scales": ("standard", "rank"), "witness_model": False, "random_state": 0}
+    model = WeightedGMILRegressor(**options).fit(made.bags[:110], middle[:110])
+    taken = {(entry["scale"], entry["kind"]) for entry in model.view_weights_ if entry["weights"][0] > 0}
+    assert ("rank", "mean") in taken
+    assert ("standard", "mean") not in {(entry["scale"], entry["kind"]) for entry in model.view_weights_}
+    bag = made.bags[120]
+    without = model.predict([np.delete(bag, i, axis=0) for i in range(len(bag))])
+    assert_allclose(model.score_instances([bag]), model.predict([bag]) - without, atol=1e-6)
+    gmil.write(tmp_path / "bags.parquet", made.bags, made.y)
+    assert_allclose(model.predict(gmil.scan(tmp_path / "bags.parquet")[0]), model.predict(made.bags), atol=1e-5)
+    others = WeightedGMILRegressor(**options, views=("range",)).fit(made.bags[:110], middle[:110]).view_weights_
+    assert {entry["kind"] for entry in others} == {"range"}
+
+
 def test_sparse_bags(made):
     sparse = Bags(sp.csr_array(made.bags.instances), made.bags.offsets)
     model = WeightedGMILRegressor(random_state=0).fit(sparse[:110], made.y[:110])
@@ -157,13 +175,50 @@ def test_attention_by_hand():
     rows = rng.normal(size=(1200, 2))
     rows[::6] = np.column_stack([np.full(200, 4.0), rng.normal(size=200)])
     offsets = np.arange(0, 1201, 6)
-    coefficients, intercept = fit_attention(rows, offsets, Squared(rows[::6, 1], np.ones(200), 0.05))
-    assert coefficients[0, 0] > 0.5
-    assert 0.5 < coefficients[1, 1] < 2
-    gates, values = (rows @ coefficients).reshape(200, 6, 2).transpose(2, 0, 1)
+    fit = fit_attention(rows, offsets, Squared(rows[::6, 1], np.ones(200), 0.05))
+    assert fit.coefficients[0, 0] > 0.5
+    assert 0.5 < fit.coefficients[1, 1] < 2
+    assert fit.curvature == 0
+    gates, values = (rows @ fit.coefficients).reshape(200, 6, 2).transpose(2, 0, 1)
     weights = np.exp(gates) / np.exp(gates).sum(axis=1, keepdims=True)
-    found = (weights * values).sum(axis=1) + intercept
+    found = (weights * values).sum(axis=1) + fit.intercept
+    assert_allclose(fit.values(rows, offsets), found)
     assert np.corrcoef(found, rows[::6, 1])[0, 1] > 0.97
+
+
+def test_gates_bend_where_those_that_tell_are_spread_along_the_values():
+    # Of six instances the one with the largest second feature, up or down, tells: no linear gate can find it.
+    rng = np.random.default_rng(0)
+    rows = rng.normal(scale=0.3, size=(1800, 2))
+    rows[::6, 1] = rng.normal(size=300)
+    offsets, loss = np.arange(0, 1801, 6), Squared(rows[::6, 1], np.ones(300), 0.05)
+    straight = fit_attention(rows, offsets, loss)
+    bent = fit_attention(rows, offsets, loss, straight)
+    assert bent.curvature > 0.5
+    errors = [np.mean((fit.values(rows, offsets) - rows[::6, 1]) ** 2) for fit in (straight, bent)]
+    assert errors[1] < errors[0] / 2
+
+
+def test_bent_gates_are_kept_where_bags_that_were_left_out_say_so(made, fitted):
+    linear = fitted.instance_models_["scorers"][0]
+    assert linear["kernel"] == "linear"
+    assert linear["curvatures"].shape == (1,)
+    bent = gmil.make_bags(200, target="regression", n_features=3, witness_rate=0.1, bag_size=(8, 12), random_state=8)
+    assert quick().fit(bent.bags, bent.y).instance_models_["scorers"][0]["curvatures"][0] > 0.1
+    # The largest value of a linear function: one gate fits, and bending it would not.
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(120, 8, 6))
+    model = quick().fit(values, values[:, :, 0].max(axis=1))
+    assert model.instance_models_["scorers"][0]["curvatures"][0] == 0
+
+
+def test_models_of_earlier_versions_have_straight_gates(made, fitted, tmp_path):
+    plain = fitted.instance_models_
+    older = {**plain, "scorers": [{k: v for k, v in one.items() if k != "curvatures"} for one in plain["scorers"]]}
+    straight = {**plain, "scorers": [{**one, "curvatures": np.zeros(1)} for one in plain["scorers"]]}
+    models = [AttentionModel.from_plain(found) for found in (older, straight)]
+    columns = np.random.default_rng(0).normal(size=(5, made.bags.n_features))
+    assert_array_equal(*(model.scorers[0].scores_of(columns) for model in models))
 
 
 # ------------------------------------------------------------------ intervals

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
@@ -134,3 +135,34 @@ def test_noise_is_no_better_than_chance():
     rng = np.random.default_rng(0)
     bags = gmil.Bags(rng.normal(size=(120, 3)), np.arange(0, 121, 3))
     assert gmil.check_data(bags, rng.normal(size=40), target="regression").verdict.startswith("no better than")
+
+
+class ForestOfAnother(BaseEstimator):
+    """A model of times with the methods of scikit-survival."""
+
+    def fit(self, X, y):
+        self.direction_ = -np.corrcoef(X.T, y["time"])[-1, :-1]
+        return self
+
+    def predict(self, X):
+        return X @ self.direction_
+
+    def predict_survival_function(self, X, return_array=False):
+        raise NotImplementedError
+
+
+def test_models_of_others_predict_risks_of_summaries():
+    made = gmil.make_bags(60, target="survival", n_features=3, bag_size=(2, 4), random_state=0)
+    model = gmil.make_pipeline(gmil.BagSummaries(), ForestOfAnother())
+    found = gmil.cross_validate(model, made.bags, made.y, cv=3)
+    assert found.target == "survival"
+    assert found.concordance() > 0.5
+    assert found.curves is None
+    assert "other" in gmil.compare({"other": model}, made.bags, made.y, cv=3, repeats=1).results
+
+
+def test_random_survival_forests_of_scikit_survival():
+    ensemble = pytest.importorskip("sksurv.ensemble")
+    made = gmil.make_bags(80, target="survival", n_features=3, bag_size=(2, 4), random_state=0)
+    model = gmil.make_pipeline(gmil.BagSummaries(), ensemble.RandomSurvivalForest(20, random_state=0))
+    assert gmil.cross_validate(model, made.bags, made.y, cv=3).concordance() > 0.55

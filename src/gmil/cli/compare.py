@@ -71,7 +71,7 @@ def compare(data: str, reader: Reader, output: str, **wanted: Any) -> None:
     measured by how well these scores find the instances of the positive class in bags that they never saw.
 
     Values, grades (--target ordinal) and times (--event) are compared by R², quadratic kappa and concordance, with
-    controls; nothing is kept of a comparison that was stopped.
+    controls.
     """
     from gmil.bags.finite import refuse_non_finite
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +47,15 @@ def target_of(estimator: Any) -> str:
     own = getattr(last, "_target", None)
     if own in TARGETS:
         return str(own)
+    if hasattr(last, "predict_survival_function"):  # as models of scikit-survival have it
+        return "survival"
     return "regression" if is_regressor(last) else "classes"
+
+
+def has_curves(estimator: Any) -> bool:
+    """Tell whether an estimator of times can be asked for survival curves at given times."""
+    ask = getattr(last_step(estimator)[1], "predict_survival_function", None)
+    return ask is not None and "times" in inspect.signature(ask).parameters
 
 
 def validate_values(estimator: Any, bags: Any, y: Any, target: str, asked: Validating) -> TargetResult:
@@ -103,7 +112,7 @@ def _run(
     places = [(s, r, f) for s in range(len(settings)) for r in range(len(folds)) for f in range(n_folds)]
     shape = (len(settings), len(folds), len(y))
     predictions = np.empty((*shape, *y.shape[1:]))
-    with_curves = times is not None and hasattr(last_step(estimator)[1], "predict_survival_function")
+    with_curves = times is not None and has_curves(estimator)
     curves = np.empty((*shape, len(times))) if with_curves else None
     seconds = np.zeros((2, len(settings), len(folds), n_folds))
     threads = {} if asked.n_jobs is None else {n: asked.n_jobs for n in estimator.get_params() if n.endswith("n_jobs")}

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gmil.model_selection.folds import last_step
 from gmil.model_selection.survival import times_to_measure
+from gmil.model_selection.target_crossval import has_curves
 from gmil.model_selection.target_result import TargetResult
 from gmil.target_checks import check_outcomes, check_values, outcomes_of
 
@@ -30,7 +30,7 @@ def score_values(model: Any, bags: Any, y: Any, target: str, groups: Any = None)
     if target == "regression":
         return TargetResult(check_values(y, bags, model), predictions, folds, seconds, seconds, target, **known)
     outcomes = outcomes_of(*check_outcomes(y, bags))
-    if hasattr(last_step(model)[1], "predict_survival_function"):
+    if has_curves(model):
         times = times_to_measure(outcomes, outcomes)
         known |= {"times": times, "curves": model.predict_survival_function(bags, times)[None, None]}
     return TargetResult(outcomes, predictions, folds, seconds, seconds, target, **known)

@@ -141,7 +141,15 @@ def compare(
     target = target_of(next(iter(estimators.values())))
     if target != "classes":
         return compare_values(
-            estimators, bags, y, target, cv=cv, repeats=repeats, groups=groups, random_state=random_state
+            estimators,
+            bags,
+            y,
+            target,
+            cv=cv,
+            repeats=repeats,
+            groups=groups,
+            random_state=random_state,
+            n_processes=n_processes,
         )
     data = Dataset(_DATA, check_bags(bags), np.asarray(y), None if groups is None else np.asarray(groups), instance_y)
     spec = comparison.comparison_spec(_DATA, data.y, (), repeats=repeats, folds=cv, seed=random_state, groups=groups)

@@ -16,6 +16,8 @@ from gmil.model_selection.target_metrics import r2, resampled_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from gmil.paper.target_store import KeptResults
+
 METHODS = {
     "regression": (
         "weighted-gmil-regressor",
@@ -87,14 +89,23 @@ def compare_values(
     target: str,
     *,
     progress: Callable[[int, int], None] | None = None,
+    kept: KeptResults | None = None,
+    groups: Any = None,
     **protocol: Any,
 ) -> TargetComparison:
-    """Cross-validate methods and controls, and compare them with the best by bootstrap over bags, or groups."""
+    """Cross-validate methods and controls, and compare them with the best by bootstrap over bags, or groups.
+
+    With ``kept``, of the same bags, targets and groups, finished cross-validations are read and not done again.
+    """
     controls = {name: cls() for name, (_, cls) in (CONTROLS.get(target) or CLASS_CONTROLS).items()}
     everything = {**estimators, **{name: control for name, control in controls.items() if name not in estimators}}
     results = {}
     for number, (name, estimator) in enumerate(everything.items(), start=1):
-        results[name] = cross_validate(estimator, bags, y, **protocol)
+        results[name] = (
+            cross_validate(estimator, bags, y, groups=groups, **protocol)
+            if kept is None
+            else kept.cross_validate(estimator, **protocol)
+        )
         if progress is not None:
             progress(number, len(everything))
     drawn = {name: _resampled(result, target) for name, result in results.items()}

@@ -2,7 +2,9 @@
 
 The value of a bag is the mean of the values of its instances, weighted by the exponentials of their gates. Gates that
 are equal make it a plain mean; gates that grow with the value, a soft maximum; others pick the few instances that
-tell. Both parts are linear in the features of an instance, or in its similarities to landmarks.
+tell. Both parts are linear in the features of an instance, or in its similarities to landmarks. A gate that is linear
+in the features may rise or fall with the square of the value, too: where the instances that tell are spread along the
+values, and the others are not, one far from the middle is more likely one that tells.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
-from gmil.engine.resident import as_array, namespace
-from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrNone, Record
+from gmil.engine.resident import as_array, beside, namespace
+from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrMissing, OrNone, Record
+from gmil.targets.attention_fitting import fit_folds
 from gmil.targets.losses import joint_weights, loss_of
 from gmil.weighted.views import rows_at_once
 from gmil.weighted.weighing import join_views
@@ -28,18 +30,12 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-    from gmil.targets.losses import Loss
     from gmil.weighted.fitting import Learning
     from gmil.weighted.views import CentersInSpace, InSpaces
     from gmil.weighted.weighing import LeftOut
     from gmil.weighted.witness_fitting import Drafts
 
 _WIDEST_GATE = 30.0
-_STEPS = 60
-_TOLERANCE = 1e-5
-_PRIOR = np.array([3.0, 10.0])
-"""One over the variance of coefficients of gates, and of values: rows are of length three, so that values, which are
-standardised, have a prior variance of about one, and gates may differ by more."""
 
 _SCORER = Record(
     {
@@ -51,6 +47,7 @@ _SCORER = Record(
         "center": Array("P"),
         "spread": Array("P", above=0),
         "stacking": Array("P", at_least=0),
+        "curvatures": OrMissing(Array("P")),
     },
     local=("n",),
 )
@@ -69,6 +66,7 @@ class Attention(NamedTuple):
     center: Floats  # (n_problems,): the mean of the values of training bags
     spread: Floats  # (n_problems,): their deviation
     stacking: Floats  # (n_problems,): the weight of the standardised value in the prediction
+    curvatures: Floats | None = None  # (n_problems,): of gates, over the square of values
 
     def scores(self, scaled: Instances, landmarks: Floats, backend: Backend) -> Floats:
         """Return the weight of every instance, and its value times that weight, (n_instances, 2, n_problems)."""
@@ -76,7 +74,7 @@ class Attention(NamedTuple):
 
     def scores_of(self, columns: Any) -> Floats:
         """Return the same from the columns of instances, see `columns_of`."""
-        return weights_and_products(affine(columns, self.coefficients, self.intercepts))
+        return weights_and_products(affine(columns, self.coefficients, self.intercepts), self.curvatures)
 
 
 class AttentionDraft(NamedTuple):
@@ -87,6 +85,7 @@ class AttentionDraft(NamedTuple):
     gamma: float
     coefficients: Floats  # (n_columns, 2, n_folds + 1, n_problems)
     intercepts: Floats  # (2, n_folds + 1, n_problems)
+    curvatures: Floats  # (n_folds + 1, n_problems)
 
     @property
     def n_folds(self) -> int:
@@ -99,23 +98,31 @@ class AttentionDraft(NamedTuple):
 
     def scores_of(self, columns: Any) -> Floats:
         """Return the same from the columns of instances."""
-        return weights_and_products(affine(columns, self.coefficients, self.intercepts))
+        return weights_and_products(affine(columns, self.coefficients, self.intercepts), self.curvatures)
 
     def pooled(self, largest: Floats, total: Floats, sizes: Integers, fold_of: Integers) -> Floats:  # noqa: ARG002
         """Return the value of every bag by the fit without it, (n_bags, n_problems)."""
         own = total[np.arange(len(sizes)), :, fold_of]
         return np.asarray(own[:, 1] / own[:, 0])
 
+    def fitted(self, center: Floats, spread: Floats, stacking: Floats) -> Attention:
+        """Return the fit to all bags, now that it is known what it is worth."""
+        last = self.coefficients[:, :, -1], self.intercepts[:, -1]
+        return Attention(self.space, self.kernel, self.gamma, *last, center, spread, stacking, self.curvatures[-1])
 
-def weights_and_products(gates_and_values: Any) -> Any:
+
+def weights_and_products(gates_and_values: Any, curvatures: Floats | None = None) -> Any:
     """Return the weights of instances, and their values times these, beside each other: sums over bags tell the rest.
 
     >>> sums = weights_and_products(np.array([[0.0, 1.0], [np.log(3), 5.0]])).sum(axis=0)
     >>> float(sums[1] / sums[0])
     4.0
     """
-    weights = namespace(gates_and_values).exp(gates_and_values[:, 0].clip(-_WIDEST_GATE, _WIDEST_GATE))
-    return namespace(gates_and_values).stack([weights, weights * gates_and_values[:, 1]], 1)
+    gates, values = gates_and_values[:, 0], gates_and_values[:, 1]
+    if curvatures is not None and curvatures.any():
+        gates = gates + beside(curvatures, values, wide=True) * values**2
+    weights = namespace(gates).exp(gates.clip(-_WIDEST_GATE, _WIDEST_GATE))
+    return namespace(gates).stack([weights, weights * values], 1)
 
 
 class AttentionModels(InstanceModels):
@@ -135,8 +142,7 @@ class AttentionModels(InstanceModels):
         values = [(own - center) / spread for own, (center, spread) in zip(pooled, units, strict=True)]
         joined = join_views(left_out, values, learning, known, partial(_stack, learning))
         scorers = [
-            Attention(d.space, d.kernel, d.gamma, d.coefficients[:, :, -1], d.intercepts[:, -1], *unit, worth)
-            for d, unit, worth in zip(drafts.scorers, units, joined.stacking, strict=True)
+            d.fitted(*unit, worth) for d, unit, worth in zip(drafts.scorers, units, joined.stacking, strict=True)
         ]
         return AttentionModel(scorers, joined.base, joined.shifts), joined.left_out
 
@@ -221,9 +227,6 @@ def _values(sums: Floats) -> Floats:
     return np.asarray(sums[:, :, 1] / sums[:, :, 0])
 
 
-# -------------------------------------------------------------------------------- fitting
-
-
 def _draft(
     scaled: Instances,
     offsets: Integers,
@@ -235,60 +238,12 @@ def _draft(
 ) -> tuple[AttentionDraft, Any]:
     """Fit one model to the bags inside, for each of several choices; return it with the columns of instances."""
     designed = design(scaled, kernel, space, learning.backend)
-    features = as_array(designed.features)
-    fits = [_fit_some(features, offsets, some, learning) for some in inside]
-    coefficients = np.stack([_in_columns(designed, own) for own, _ in fits], axis=2)
-    intercepts = np.stack([constant for _, constant in fits], axis=1)
-    return AttentionDraft(number, kernel, designed.gamma, coefficients, intercepts), designed.columns
-
-
-def _in_columns(designed: Any, coefficients: Floats) -> Floats:
-    """Return coefficients of columns, (n_columns, 2, n_problems)."""
-    flat = designed.in_columns(coefficients.reshape(len(coefficients), -1))
-    return np.asarray(flat.reshape(-1, *coefficients.shape[1:]))
-
-
-def _fit_some(features: Any, offsets: Integers, inside: Booleans, learning: Learning) -> tuple[Floats, Floats]:
-    """Return coefficients, (n_columns, 2, n_problems), and intercepts, (2, n_problems), learnt from some bags."""
-    sizes = np.diff(offsets)
-    own = features[np.repeat(inside, sizes)]
-    starts = np.concatenate([[0], np.cumsum(sizes[inside])])
-    fits = [fit_attention(own, starts, loss_of(learning, p, inside)) for p in range(learning.goals.shape[1])]
-    intercepts = np.array([[0.0, constant] for _, constant in fits]).T
-    return np.stack([coefficients for coefficients, _ in fits], axis=2), intercepts
-
-
-def fit_attention(features: Any, offsets: Integers, loss: Loss) -> tuple[Floats, float]:
-    """Return coefficients of gates and of values, (n_columns, 2), and the intercept of values.
-
-    They have normal priors. A gate is the same for all instances at first, so that values are learnt
-    from means; where single instances tell more, gates then follow.
-
-    Parameters
-    ----------
-    features : array of shape (n_instances, n_columns)
-    offsets : array of shape (n_bags + 1,)
-    loss : callable
-        Of values of bags, (n_bags,); see `gmil.targets.losses`.
-    """
-    n_columns, sizes, starts = features.shape[1], np.diff(offsets), offsets[:-1]
-
-    def total(parameters: Floats) -> tuple[float, Floats]:
-        parts, intercept = parameters[:-1].reshape(n_columns, 2), parameters[-1]
-        raw = np.asarray(features @ parts.astype(features.dtype), dtype=np.float64)
-        weights = np.exp(raw[:, 0] - np.repeat(np.maximum.reduceat(raw[:, 0], starts), sizes))
-        weights /= np.repeat(np.add.reduceat(weights, starts), sizes)
-        bags = np.add.reduceat(weights * raw[:, 1], starts)
-        value, pull = loss(bags + intercept)
-        own = np.repeat(pull, sizes) * weights
-        slopes = np.column_stack([own * (raw[:, 1] - np.repeat(bags, sizes)), own])
-        gradient = features.T @ slopes.astype(features.dtype) + _PRIOR * parts
-        return value + float((_PRIOR * parts**2).sum() / 2), np.append(gradient.ravel(), pull.sum())
-
-    start = np.zeros(2 * n_columns + 1)
-    options = {"maxiter": _STEPS, "ftol": _TOLERANCE}
-    found: Any = minimize(total, start, jac=True, method="L-BFGS-B", options=options)
-    return found.x[:-1].reshape(n_columns, 2), float(found.x[-1])
+    # Gates over similarities to landmarks can take any shape: nothing is left for the square of values to tell.
+    found = fit_folds(as_array(designed.features), offsets, inside, learning, curved=kernel == "linear")
+    flat = designed.in_columns(found.coefficients.reshape(len(found.coefficients), -1))
+    coefficients = np.asarray(flat.reshape(-1, *found.coefficients.shape[1:]))
+    draft = AttentionDraft(number, kernel, designed.gamma, coefficients, found.intercepts, found.curvatures)
+    return draft, designed.columns
 
 
 # -------------------------------------------------------------------------------- weighing

@@ -45,7 +45,7 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
     scales : "auto" or sequence, default="auto"
         The scalings, as in `WeightedGMIL`.
     views : sequence, default=("range", "moments", "nearest")
-        The embeddings of a bag, as in `WeightedGMIL`.
+        The embeddings of a bag, as in `WeightedGMIL`; with "moments", the mean rank of every feature is one, too.
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook, as in `WeightedGMIL`; "ranked" are centres that tell values above the median from those below.
     witness_model : bool, default=True

@@ -173,7 +173,8 @@ def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> li
         elif kind == "range":
             vectors[fit][space, kind] = _range(tables["low", source], tables["high", source], scaling)
         else:
-            vectors[fit][space, kind] = _moments(tables["moments", source], scaling, bags.dtype)
+            both = _moments(tables["moments", source], scaling, bags.dtype)
+            vectors[fit][space, kind] = both[:, : bags.n_features] if kind == "mean" else both
     for (name, about), table in tables.items():
         if name in ("largest", "total"):
             vectors[about[0]][about[1], name] = table
@@ -216,8 +217,8 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
                 place = works[number].codebook((fit, space), own.centers)
                 works[number].codebooks[place].is_view = True
                 source_of[fit, space, kind] = number, place
-            elif kind not in works[number].kinds:
-                works[number].kinds.append(kind)
+            elif (table := "moments" if kind == "mean" else kind) not in works[number].kinds:
+                works[number].kinds.append(table)
         for number, scorer in enumerate(one.scorers):
             _add_scorer(works, (fit, number), scorer, one.spaces[scorer.space])
     return works, source_of

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from gmil.bags.parts import blocks_of_bags
 from gmil.weighted.model import dissimilarity
-from gmil.weighted.views import SPARSE_KINDS, bag_features, bag_means, unit_roots
+from gmil.weighted.views import bag_features, bag_means, unit_roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +152,7 @@ def means_without(scaled: Instances, offsets: Integers, kind: str, backend: Back
     Rows of bags of one instance have no meaning.
     """
     sizes = np.diff(offsets)
-    if kind in SPARSE_KINDS:
+    if sp.issparse(scaled):
         own = np.repeat(sizes, sizes)
         means = bag_means(scaled, offsets, backend)[np.repeat(np.arange(len(sizes)), sizes)]
         totals = sp.diags_array(own.astype(np.float64)) @ means
@@ -160,6 +160,8 @@ def means_without(scaled: Instances, offsets: Integers, kind: str, backend: Back
         return rest if kind == "mean" else unit_roots(rest)
     own = scaled.astype(np.float64)
     means = np.repeat(backend.bag_mean(own, offsets), sizes, axis=0)
+    if kind == "mean":
+        return means - (own - means) / np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
     squares = np.square(np.subtract(own, means, out=own))
     others = np.repeat(np.maximum(sizes - 1, 1), sizes)[:, None]
     # Without an instance at a distance d from the mean, the sum of n squared deviations falls by d^2 n / (n - 1).

@@ -253,7 +253,7 @@ def fit_views(
             scaled[view.space] = spaces[view.space].apply(bags.instances, backend)
         return bag_features(scaled[view.space], bags.offsets, view.kind, spaces[view.space].centers, backend)
 
-    views = _views_of(some, spaces, kinds, learning.kernels, backend)
+    views = _views_of(some, spaces, kinds, learning)
     weighed = weigh_views(views, learning.some(rows))
     found = finish_views(weighed, features_of, rows, learning, generator)
     nearest = bag_features(
@@ -334,17 +334,17 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
 
 
 def _views_of(
-    bags: Bags, spaces: list[CentersInSpace], kinds: tuple[str, ...], kernels: tuple[str, ...], backend: Backend
+    bags: Bags, spaces: list[CentersInSpace], kinds: tuple[str, ...], learning: Learning
 ) -> Iterator[tuple[int, str, Floats, str]]:
     """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
-    sparse = sp.issparse(bags.instances)
+    sparse, backend, of_values = sp.issparse(bags.instances), learning.backend, learning.values is not None
     for i, space in enumerate(spaces):
-        worth = kinds_of(space.name, sparse=sparse, alone=len(spaces) == 1)
-        wanted = ("nearest",) if kernels == ("linear",) else tuple(k for k in worth if k in kinds or k in SPARSE_KINDS)
+        worth = kinds_of(space.name, kinds, sparse=sparse, alone=len(spaces) == 1, of_values=of_values)
+        wanted = ("nearest",) if learning.kernels == ("linear",) else worth
         if not wanted:
             continue
         scaled = space.apply(bags.instances, backend)
         for kind in wanted:
             features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
-            for kernel in kernels:
+            for kernel in learning.kernels:
                 yield i, kind, features, kernel

@@ -97,17 +97,22 @@ def fit_spaces(
     return spaces
 
 
-def kinds_of(scale: str | None, *, sparse: bool, alone: bool = False) -> tuple[str, ...]:
-    """Return the views worth taking under a scaling.
+def kinds_of(
+    scale: str | None, asked: tuple[str, ...], *, sparse: bool, alone: bool = False, of_values: bool = False
+) -> tuple[str, ...]:
+    """Return the views worth taking under a scaling, of those that were asked for.
 
     Columns of a view are standardised, so range and moments are the same after "minmax" as after "standard" and
     are taken there only where it is the one scaling, ``alone``.
     Minimum, maximum and deviation of sparse features tell little: there the mean is taken, and VLAD, which has a
     scaling of its own, of the features as they are.
+    Values, unlike classes, often follow the middle of a bag alone: of these the mean rank is a view, too.
     """
     if sparse:
-        return ("mean", "nearest", "vlad") if scale is None else ("mean", "nearest")
-    return ("nearest",) if scale == "minmax" and not alone else KINDS
+        worth = ("mean", "nearest", "vlad") if scale is None else ("mean", "nearest")
+        return tuple(kind for kind in worth if kind in asked or kind in SPARSE_KINDS)
+    own = tuple(kind for kind in (("nearest",) if scale == "minmax" and not alone else KINDS) if kind in asked)
+    return (*own, "mean") if of_values and scale == "rank" and "moments" in own else own
 
 
 def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gmil.cli.inputs import LabelledBags
+    from gmil.paper.target_store import KeptResults
 
 _TITLES = {"r2": "R²", "quadratic_kappa": "quadratic kappa", "concordance": "concordance"}
 
@@ -21,21 +22,30 @@ _TITLES = {"r2": "R²", "quadratic_kappa": "quadratic kappa", "concordance": "co
 def compare_targets(data: LabelledBags, wanted: dict[str, Any], output: Path) -> None:
     """Compare methods and controls, print a table, and write compare.json, compare.csv and the page."""
     from gmil.paper.target_comparison import compare_values
+    from gmil.paper.target_store import KeptResults
 
     target = str(data.target)
     folds, repeats = wanted["folds"] or (5 if wanted["quick"] else 10), wanted["repeats"] or 1
     estimators = _estimators(target, wanted["methods"], wanted["missing"], quick=wanted["quick"])
     check = gmil.check_data(data.bags, data.y, groups=data.groups, target=target, random_state=wanted["seed"])
     say(f"The check of the data: {check.verdict}; it has {check.warnings()}.")
-    protocol = {"cv": folds, "repeats": repeats, "groups": data.groups, "random_state": wanted["seed"]}
+    protocol = {"cv": folds, "repeats": repeats, "random_state": wanted["seed"], "n_processes": wanted["jobs"]}
+    known = data.bags, data.y
+    kept = KeptResults(output, *known, data.groups)
     with Progress(f"{len(estimators)} methods and controls") as progress, said_warnings():
-        found = compare_values(
-            estimators, data.bags, data.y, target, progress=progress, n_processes=wanted["jobs"], **protocol
-        )
+        found = compare_values(estimators, *known, target, progress=progress, kept=kept, groups=data.groups, **protocol)
+    _say_kept(kept, output)
     title = f"{data.name}: {repeats} x {folds}-fold, seed {wanted['seed']}; {target}"
     rows = [[row["method"], *found.cells(row), row["verdict_to_best"] or "best"] for row in found.rows]
     print_table(["method", _TITLES[found.measure], "95 % interval", "against the best"], rows, title=title)
     _write(found, data, check, title, output)
+
+
+def _say_kept(kept: KeptResults, output: Path) -> None:
+    if kept.found:
+        say(f"{len(kept.found)} finished cross-validations were taken from {output}.")
+    for name in kept.damaged:
+        say(f"{name} was damaged, and its work was done again.")
 
 
 def _estimators(target: str, asked: list[str] | None, missing: str, *, quick: bool) -> dict[str, Any]:

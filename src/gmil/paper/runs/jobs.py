@@ -218,8 +218,13 @@ def _shared(spec: Spec, case: Case, data: Dataset) -> dict[str, Any]:
         "folds": spec.protocol.folds,
         "data": data.fingerprint,
         "scores_instances": data.instance_y is not None and hasattr(case.estimator, "score_instances"),
-        "code": "+".join(code_fingerprint(type(step), tuned=tuned) for step in _steps(case.estimator)),
+        "code": code_of(case.estimator, tuned=tuned),
     }
+
+
+def code_of(estimator: BaseEstimator, *, tuned: bool = False) -> str:
+    """Return hashes of the source that the results of an estimator depend on."""
+    return "+".join(code_fingerprint(type(step), tuned=tuned) for step in _steps(estimator))
 
 
 def _steps(estimator: BaseEstimator) -> list[BaseEstimator]:
