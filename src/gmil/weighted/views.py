@@ -84,7 +84,8 @@ def in_single_precision(space: Space, X: Instances, backend: Backend | None = No
     found, at_once = np.empty(X.shape, dtype=np.float32), max(1, _SCALED_AT_ONCE // max(X.shape[1], 1))
     for start in range(0, len(X), at_once):
         rows = slice(start, start + at_once)
-        found[rows] = bounded(space.apply(X[rows], backend))
+        taken = space.apply(X[rows], backend)
+        found[rows] = taken if space.unit_length else bounded(taken)
     return found
 
 
