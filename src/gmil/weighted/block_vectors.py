@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gmil.engine import moments, resolve
+from gmil.engine import moments, one_blas_thread, resolve
 from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
 from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
@@ -243,7 +243,8 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
     X = bags.tensor_on(device_of(backend))
     if X is None:
         n_threads, size = blocks_for(backend)
-        return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
+        with one_blas_thread():  # blocks are shared between threads: those of BLAS would spin between products
+            return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
     # A block, scaled, once more in double precision for its moments, its distances, and what follows from them.
     row_entries = 4 * bags.n_features + 3 * max(work.n_centers for work in works)
     return reduce_on_device(bags, function, joins, X, row_entries)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.bags import Bags
-from gmil.engine import resolve
+from gmil.engine import one_blas_thread, resolve
 from gmil.engine.resident import device_of, is_tensor, resident, take_rows
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
@@ -167,7 +167,7 @@ def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Cho
 
     # Choosing on one sample is too little work for all threads.
     one_thread = backend if len(plans) == 1 else resolve(backend.name, 1)
-    with ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
         return list(pool.map(choose, range(len(plans))))
 
 
