@@ -15,12 +15,13 @@ from gmil import Bags, BagValidationError, WeightedGMIL
 from gmil.engine import resolve
 from gmil.stacking import calibrate, ridge_weights
 from gmil.transform.scaling import rank_knots
-from gmil.weighted import ridge, weighing
+from gmil.transform.space import fit_scaling
+from gmil.weighted import ridge, views, weighing
 from gmil.weighted.effects import changes_without, means_without
 from gmil.weighted.fitting import Learning
-from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points, similarity
+from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, fit_candidates, refit_on_points, similarity
 from gmil.weighted.ridge import PENALTIES, center_kernel, fit_ridge
-from gmil.weighted.views import bag_features
+from gmil.weighted.views import SCALES, bag_features
 from gmil.weighted.weighing import stacking_folds, weigh
 
 BACKEND = resolve("numpy")
@@ -151,6 +152,53 @@ def test_a_view_on_all_points_is_the_exact_view(data):
     view, intercepts = refit_on_points(exact, features, targets, np.ones(60), np.arange(60), BACKEND, 1.0)
     one = exact.view.votes(features, BACKEND) + exact.intercepts
     np.testing.assert_allclose(view.votes(features, BACKEND) + intercepts, one, atol=1e-4)
+
+
+# ------------------------------------------------------------------ work that is done once
+
+
+def test_kernels_on_the_same_vectors_are_what_each_is_alone(data):
+    bags, y = data
+    features = bag_features(bags.instances, bags.offsets, "moments", np.empty((0, 4)), BACKEND)
+    rest = np.where(y == 1, 1.0, -1.0)[:, None], np.ones(60), None, BACKEND
+    for found, kernel in zip(fit_candidates(0, "moments", features, KERNELS, *rest), KERNELS, strict=True):
+        alone = fit_candidate(0, "moments", features, kernel, *rest)
+        assert found.view.kernel == kernel
+        np.testing.assert_array_equal(found.left_out, alone.left_out)
+        np.testing.assert_array_equal(found.view.coefficients, alone.view.coefficients)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("scale", [*SCALES, None])
+def test_instances_are_scaled_in_blocks_as_they_are_in_one(monkeypatch, scale, dtype):
+    X = np.random.default_rng(0).normal(2, 3, size=(50, 7)).astype(dtype)
+    X[3] = 0
+    space = fit_scaling(X, scale)
+    expected = space.apply(X).astype(np.float32)
+    monkeypatch.setattr(views, "_SCALED_AT_ONCE", 40)
+    found = views.in_single_precision(space, X)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_scaling_with_unit_length_has_the_units_of_the_one_without(data):
+    X = data[0].instances
+    for found in views.fit_spaces(X, SCALES, np.arange(5), BACKEND):
+        for part, expected in zip(found.space, fit_scaling(X, found.name), strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+def test_a_fit_takes_instances_into_every_space_once(data, monkeypatch):
+    taken = []
+    plain = views.CentersInSpace.apply
+
+    def apply(self, X, backend=None):
+        taken.append(self.name)
+        return plain(self, X, backend)
+
+    monkeypatch.setattr(views.CentersInSpace, "apply", apply)
+    WeightedGMIL(40, random_state=0).fit(*data)
+    assert sorted(taken) == sorted(SCALES)
 
 
 # ------------------------------------------------------------------ units of new bags

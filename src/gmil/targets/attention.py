@@ -27,7 +27,6 @@ from gmil.witnesses.effects import joined_without
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.weighted.fitting import Learning
@@ -128,11 +127,9 @@ def weights_and_products(gates_and_values: Any, curvatures: Floats | None = None
 class AttentionModels(InstanceModels):
     """Fits models by attention, and weighs them by bags that were left out."""
 
-    def draft(
-        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
-    ) -> Drafts | None:
+    def draft(self, taken: InSpaces, learning: Learning, generator: np.random.Generator) -> Drafts | None:
         """Fit models to all bags and to all but each inner fold; None where no fold can be left out."""
-        return draft_scorers(bags, spaces, learning, generator, _draft)
+        return draft_scorers(taken, learning, generator, _draft)
 
     def weigh(
         self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.bags.finite import are_usable
 from gmil.engine import resolve
 from gmil.io.model_files.schema import Array, Count, OrMissing, Record
 from gmil.transform.vectors.summaries import summarize
@@ -47,7 +48,9 @@ class Profile(NamedTuple):
 def bag_means(bags: Bags) -> Floats:
     """Return the mean of every feature over every bag, (n_bags, n_features)."""
     X: Any = bags.instances
-    X = X if sp.issparse(X) else np.nan_to_num(np.asarray(X, dtype=np.float64))
+    if not sp.issparse(X):
+        X = np.asarray(X, dtype=np.float64)
+        X = X if are_usable(X) else np.nan_to_num(X)
     return summarize(X, bags.offsets, ("mean",), resolve("auto"))
 
 

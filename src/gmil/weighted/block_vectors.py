@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gmil.engine import moments, resolve
+from gmil.engine import moments, one_blas_thread, resolve
 from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
 from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
+from gmil.weighted.mostly_zero import Factors, InColumns, SparseRows
 from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 from gmil.weighted.witness import landmark_step, similarities
 from gmil.weighted.witness_fitting import largest_and_total
@@ -77,14 +78,12 @@ class _Codebook:
         cuts = np.cumsum([len(own) for own in stacked])[:-1]
         return centers, dict(zip(self.members, np.split(places.ravel(), cuts), strict=True))
 
-    def tables(self, scaled: Any, offsets: Integers, backend: Backend) -> Iterator[Any]:
-        """Yield the tables that `names` names."""
-        centers, columns_of = self.joined
-        squares = backend.sq_distances(scaled, centers)
+    def tables(self, squares: Any, offsets: Integers, backend: Backend) -> Iterator[Any]:
+        """Yield the tables that `names` names, from squared distances to all centres."""
         if self.is_view:
             yield backend.bag_min(squares, offsets)
         for scoring in self.scorings:
-            own = squares[:, columns_of[scoring.space]][:, :: scoring.step]
+            own = squares[:, self.joined[1][scoring.space]][:, :: scoring.step]
             yield from largest_and_total(scoring.scorer.scores_of(similarities(own, scoring.scorer.gamma)), offsets)
 
     def names(self, place: Any) -> Iterator[tuple[str, Any]]:
@@ -94,11 +93,34 @@ class _Codebook:
         yield from _names_of_scores(self.scorings)
 
 
+class _Block:
+    """Instances, in the space in which they were asked for last; and as sparse rows, where most numbers are zero."""
+
+    def __init__(self, X: Any, offsets: Integers) -> None:
+        self._X, self.offsets, self.sparse = X, offsets, SparseRows.of(X, offsets)
+        self._last: tuple[Space, Any] = _UNSCALED, X
+
+    def under(self, space: Space, backend: Backend) -> Any:
+        """Return instances in a space; not scaled they may be far from zero, and no digit is lost."""
+        if space.is_same(_UNSCALED):
+            return self._X
+        if self._last[0] is not space:
+            self._last = _UNSCALED, self._X  # what was taken before is let go first
+            self._last = space, in_single_precision(space, self._X, backend)
+        return self._last[1]
+
+    def single(self, space: Space, backend: Backend) -> Any:
+        """Return the same in single precision, none so large that its square overflows."""
+        taken = self.under(space, backend)
+        return bounded(taken) if taken is self._X else taken
+
+
 @dataclass
 class _Work:
     """What is computed under one scaling."""
 
     space: Space
+    n_features: int
     kinds: list[str] = field(default_factory=list)  # "range", "moments"
     codebooks: list[_Codebook] = field(default_factory=list)
     scorings: list[_Scoring] = field(default_factory=list)  # those by features, not by distances
@@ -117,21 +139,56 @@ class _Work:
         self.codebooks[number].members[owner] = centers
         return number
 
-    def tables(self, X: Any, offsets: Integers, backend: Backend) -> Iterator[Any]:
+    def tables(self, block: _Block, backend: Backend) -> Iterator[Any]:
         """Yield the tables that `names` names."""
-        is_bare = self.space.is_same(_UNSCALED)  # then features may be far from zero: no digit may be lost
-        scaled = X if is_bare else in_single_precision(self.space, X, backend)
+        offsets, at = block.offsets, (self.space, backend)
         if "range" in self.kinds:
-            yield backend.bag_min(scaled, offsets)
-            yield backend.bag_max(scaled, offsets)
+            yield backend.bag_min(block.under(*at), offsets)
+            yield backend.bag_max(block.under(*at), offsets)
         if "moments" in self.kinds:
-            yield backend.bag_moments(scaled, offsets)
-        if self.codebooks or self.scorings:
-            scaled = bounded(scaled) if is_bare else scaled
-        for codebook in self.codebooks:
-            yield from codebook.tables(scaled, offsets, backend)
-        for scoring in self.scorings:
-            yield from largest_and_total(scoring.scorer.scores_of(scaled), offsets)
+            found = self._sparse_moments(block)
+            yield backend.bag_moments(block.under(*at), offsets) if found is None else found
+        for number, codebook in enumerate(self.codebooks):
+            squares = self._sparse_distances(block, number)
+            if squares is None:
+                squares = backend.sq_distances(block.single(*at), codebook.joined[0])
+            yield from codebook.tables(squares, offsets, backend)
+        for number, scoring in enumerate(self.scorings):
+            scores = self._sparse_scores(block, number)
+            yield from largest_and_total(
+                scoring.scorer.scores_of(block.single(*at)) if scores is None else scores, offsets
+            )
+
+    def _sparse_moments(self, block: _Block) -> Floats | None:
+        own = self.in_columns
+        if block.sparse is None or own is None or not own.unit_length:  # else they are sums of the block as it is
+            return None
+        return own.moments(block.sparse, np.diff(block.offsets))
+
+    def _sparse_distances(self, block: _Block, codebook: int) -> Floats | None:
+        own = self.in_columns
+        return None if block.sparse is None or own is None else own.sq_distances(block.sparse, self._factors[codebook])
+
+    def _sparse_scores(self, block: _Block, scoring: int) -> Floats | None:
+        own = self.in_columns
+        if block.sparse is None or own is None or own.unit_length:
+            return None
+        return np.asarray(self._moved_scorers[scoring].scores_of(block.sparse.rows))
+
+    @functools.cached_property
+    def in_columns(self) -> InColumns | None:
+        """The scaling for sparse rows, where it is one by columns."""
+        return InColumns.of(self.space, self.n_features)
+
+    @functools.cached_property
+    def _factors(self) -> list[Factors]:
+        assert self.in_columns is not None
+        return [self.in_columns.factors(codebook.joined[0]) for codebook in self.codebooks]
+
+    @functools.cached_property
+    def _moved_scorers(self) -> list[Any]:
+        assert self.in_columns is not None
+        return [self.in_columns.scorer(scoring.scorer) for scoring in self.scorings]
 
     def names(self, number: int) -> Iterator[tuple[str, Any]]:
         """Yield the name of every table, and what it is about: this scaling, a codebook, or a scorer."""
@@ -187,7 +244,8 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
     X = bags.tensor_on(device_of(backend))
     if X is None:
         n_threads, size = blocks_for(backend)
-        return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
+        with one_blas_thread():  # blocks are shared between threads: those of BLAS would spin between products
+            return bags.reduce(function, joins, n_threads=n_threads, rows=size * bags.block_rows())
     # A block, scaled, once more in double precision for its moments, its distances, and what follows from them.
     row_entries = 4 * bags.n_features + 3 * max(work.n_centers for work in works)
     return reduce_on_device(bags, function, joins, X, row_entries)
@@ -197,7 +255,8 @@ def _block_tables(block: Any, works: Sequence[_Work], backend: Backend) -> list[
     """Return the tables of all works for some bags, one after the other."""
     with in_own_stream(block.instances, backend):
         X = resident(block.instances, backend)
-        found = [table for work in works for table in work.tables(X, block.offsets, backend)]
+        own = _Block(X, block.offsets)
+        found = [table for work in works for table in work.tables(own, backend)]
         return [as_array(table) for table in found]
 
 
@@ -211,7 +270,7 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
     for fit, one in enumerate(wanted):
         for space, kind in one.kinds:
             own = one.spaces[space]
-            number = _work_under(_UNSCALED if _follows(own.space, kind) else own.space, works)
+            number = _work_under(_UNSCALED if _follows(own.space, kind) else own.space, works, own.centers.shape[1])
             source_of[fit, space, kind] = number
             if kind == "nearest":
                 place = works[number].codebook((fit, space), own.centers)
@@ -224,16 +283,16 @@ def _share_work(wanted: Sequence[Wanted]) -> tuple[list[_Work], dict[tuple[int, 
     return works, source_of
 
 
-def _work_under(space: Space, works: list[_Work]) -> int:
+def _work_under(space: Space, works: list[_Work], n_features: int) -> int:
     """Return the number of what is computed under a scaling."""
     number = next((i for i, work in enumerate(works) if work.space.is_same(space)), len(works))
     if number == len(works):
-        works.append(_Work(space))
+        works.append(_Work(space, n_features))
     return number
 
 
 def _add_scorer(works: list[_Work], key: Owner, scorer: Any, space: CentersInSpace) -> None:
-    work, owner = works[_work_under(space.space, works)], (key[0], scorer.space)
+    work, owner = works[_work_under(space.space, works, space.centers.shape[1])], (key[0], scorer.space)
     if scorer.kernel == "linear":
         work.scorings.append(_Scoring(key, scorer, owner))
         return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +29,7 @@ from gmil.io.model_files.schema import (
 )
 from gmil.transform.space import Space
 from gmil.weighted.familiar import familiar_distances
-from gmil.weighted.model import KERNELS, Candidate, View, fit_candidate, refit_on_points
+from gmil.weighted.model import KERNELS, Candidate, View, fit_candidates, refit_on_points
 from gmil.weighted.views import (
     KINDS,
     SCALES,
@@ -42,7 +44,7 @@ from gmil.weighted.witness import WITNESSES, WitnessModel
 from gmil.weighted.witness_fitting import pool_in_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
@@ -163,18 +165,18 @@ class Fitting(NamedTuple):
     witnesses: WitnessModel | None = None
 
     def with_witnesses(
-        self, bags: Bags, learning: Learning, models: InstanceModels, generator: np.random.Generator
+        self, taken: InSpaces, learning: Learning, models: InstanceModels, generator: np.random.Generator
     ) -> Fitting:
         """Add models of instances, learnt from the training bags that the views were chosen on."""
-        rows = np.flatnonzero(self.left_out.known)
-        some, own = (bags, learning) if len(rows) == len(bags) else (bags[rows], learning.some(rows))
-        drafts = models.draft(some, self.spaces, own, generator)
+        rows, n_bags = np.flatnonzero(self.left_out.known), len(taken.bags)
+        some, own = (taken, learning) if len(rows) == n_bags else (taken.some(rows), learning.some(rows))
+        drafts = models.draft(some, own, generator)
         if drafts is None:
             return self
-        pooled = pool_in_memory(drafts, self.spaces, some, learning.backend)
+        pooled = pool_in_memory(drafts, self.spaces, some.bags, learning.backend)
         known = drafts.fold_of < drafts.n_folds
         witnesses, left_out = models.weigh(drafts, pooled, own, self.left_out.some(rows), known)
-        return self._replace(witnesses=witnesses, left_out=left_out.among(rows, len(bags)))
+        return self._replace(witnesses=witnesses, left_out=left_out.among(rows, n_bags))
 
     def among(self, rows: Integers, n_bags: int) -> Fitting:
         """Return the same for training bags that are these of many."""
@@ -229,61 +231,52 @@ class Learning(NamedTuple):
 
 
 def fit_views(
-    bags: Bags,
-    spaces: list[CentersInSpace],
-    kinds: tuple[str, ...],
-    learning: Learning,
-    *,
-    max_bags: int,
-    generator: np.random.Generator,
+    taken: InSpaces, kinds: tuple[str, ...], learning: Learning, *, max_bags: int, generator: np.random.Generator
 ) -> Fitting:
     """Fit every view, weigh them by their decisions about bags that were left out, and calibrate the sum.
 
     With more than ``max_bags`` bags all this is done on a sample of them, and the views with weight are then
     fitted on all bags with ``n_points`` points of comparison.
     """
-    backend = learning.backend
+    bags, spaces = taken.bags, list(taken.spaces)
     rows = sample_of_bags(learning.positive, max_bags, generator)
-    some = bags if rows is None else bags[rows]
+    some = taken if rows is None else taken.some(rows)
     scaled: dict[int, Any] = {}
 
     def features_of(view: View) -> Floats:
         if view.space not in scaled:
             scaled.clear()
-            scaled[view.space] = spaces[view.space].apply(bags.instances, backend)
-        return bag_features(scaled[view.space], bags.offsets, view.kind, spaces[view.space].centers, backend)
+            scaled[view.space] = taken[view.space]
+        return bag_features(scaled[view.space], bags.offsets, view.kind, spaces[view.space].centers, taken.backend)
 
-    views = _views_of(some, spaces, kinds, learning)
+    views = list(_views_of(some, kinds, learning))
     weighed = weigh_views(views, learning.some(rows))
     found = finish_views(weighed, features_of, rows, learning, generator)
-    nearest = bag_features(
-        spaces[0].apply(some.instances, backend), some.offsets, "nearest", spaces[0].centers, backend
-    )
+    near = next((features for space, kind, features, _ in views if (space, kind) == (0, "nearest")), None)
+    nearest = some.features(0, "nearest") if near is None else near
     left_out = weighed.left_out.among(rows, len(bags))
     return Fitting(spaces, *found, weighed.summary(spaces), left_out, familiar_distances(as_array(nearest)))
 
 
-def weigh_views(views: Iterable[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
+def weigh_views(views: Sequence[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
     targets, folds = learning.goals, stacking_folds(learning)
-    if learning.fits_on_device():
-        views = list(views)
-        if not any(sp.issparse(features) for _, _, features, _ in views):
-            from gmil.weighted.on_device.ridge import fit_candidates
+    if learning.fits_on_device() and not any(sp.issparse(features) for _, _, features, _ in views):
+        from gmil.weighted.on_device import ridge
 
-            candidates = fit_candidates(views, targets, learning.weights, learning.backend, folds)
-            return weigh(candidates, learning)
+        return weigh(ridge.fit_candidates(views, targets, learning.weights, learning.backend, folds), learning)
 
-    def fit(view: tuple[int, str, Floats, str]) -> Candidate:
-        space, kind, features, kernel = view
-        known = targets, learning.weights, learning.groups
-        return fit_candidate(space, kind, as_array(features), kernel, *known, one_thread, folds)
+    def fit(alike: list[tuple[int, str, Floats, str]]) -> list[Candidate]:
+        space, kind, features, _ = alike[0]
+        kernels, known = [kernel for *_, kernel in alike], (targets, learning.weights, learning.groups)
+        return fit_candidates(space, kind, as_array(features), kernels, *known, one_thread, folds)
 
-    # One view a thread: decompositions of a few hundred bags are too small to be shared between threads.
+    # One kind of vectors a thread: decompositions of a few hundred bags are too small to be shared between threads.
     one_thread = resolve(learning.backend.name, 1)
+    by_vectors = [list(alike) for _, alike in groupby(views, key=itemgetter(0, 1))]
     with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
-        candidates = list(map(fit, views) if learning.backend.n_threads == 1 else pool.map(fit, views))
-        return weigh(candidates, learning)
+        found = map(fit, by_vectors) if learning.backend.n_threads == 1 else pool.map(fit, by_vectors)
+        return weigh(list(chain.from_iterable(found)), learning)
 
 
 def finish_views(
@@ -333,18 +326,16 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
     return np.sort(order[np.linspace(0, n_bags - 1, max_bags).round().astype(int)])
 
 
-def _views_of(
-    bags: Bags, spaces: list[CentersInSpace], kinds: tuple[str, ...], learning: Learning
-) -> Iterator[tuple[int, str, Floats, str]]:
+def _views_of(taken: InSpaces, kinds: tuple[str, ...], learning: Learning) -> Iterator[tuple[int, str, Floats, str]]:
     """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
-    sparse, backend, of_values = sp.issparse(bags.instances), learning.backend, learning.values is not None
-    for i, space in enumerate(spaces):
-        worth = kinds_of(space.name, kinds, sparse=sparse, alone=len(spaces) == 1, of_values=of_values)
+    sparse, of_values = sp.issparse(taken.bags.instances), learning.values is not None
+    for i, space in enumerate(taken.spaces):
+        worth = kinds_of(space.name, kinds, sparse=sparse, alone=len(taken.spaces) == 1, of_values=of_values)
         wanted = ("nearest",) if learning.kernels == ("linear",) else worth
         if not wanted:
             continue
-        scaled = space.apply(bags.instances, backend)
+        scaled = taken[i]
         for kind in wanted:
-            features = bag_features(scaled, bags.offsets, kind, space.centers, backend)
+            features = bag_features(scaled, taken.bags.offsets, kind, space.centers, taken.backend)
             for kernel in learning.kernels:
                 yield i, kind, features, kernel

@@ -183,13 +183,43 @@ def fit_candidate(
     folds : sequence of arrays of shape (n_bags,)
         Which bags each tests, see `fit_ridge`.
     """
-    view = View(space, kind, *column_units(features), kernel, None, 1.0, np.empty((0, 0)))
+    known = targets, weights, groups
+    return fit_candidates(space, kind, features, (kernel,), *known, backend, folds)[0]
+
+
+def fit_candidates(
+    space: int,
+    kind: str,
+    features: Floats,
+    kernels: Sequence[str],
+    targets: Floats,
+    weights: Floats,
+    groups: Integers | None,
+    backend: Backend,
+    folds: Sequence[Booleans] = (),
+) -> list[Candidate]:
+    """Fit a view with each of several kernels, see `fit_candidate`."""
+    view = View(space, kind, *column_units(features), "", None, 1.0, np.empty((0, 0)))
     columns = view.standardised(features)
     view = view.limited(columns)
-    if kernel == "linear":
+    known = targets, weights, groups
+    return [_fit_kernel(view._replace(kernel=kernel), columns, *known, backend, folds) for kernel in kernels]
+
+
+def _fit_kernel(
+    view: View,
+    columns: Floats,
+    targets: Floats,
+    weights: Floats,
+    groups: Integers | None,
+    backend: Backend,
+    folds: Sequence[Booleans],
+) -> Candidate:
+    """Fit a view whose units are known to standardised training bags."""
+    if view.kernel == "linear":
         values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
     else:
-        distances = dissimilarity(columns, columns, kernel, backend)
+        distances = dissimilarity(columns, columns, view.kernel, backend)
         width = median_width(distances)
         view = view._replace(points=columns, width=width)
         values = np.exp(distances / np.float32(-width))
@@ -203,7 +233,7 @@ def fit_candidate(
     shares = weights / weights.sum()
     coefficients = (fit.coefficients - shares[:, None] * total) / centering.trace
     constant = (centering.grand_mean * total - centering.means @ fit.coefficients) / centering.trace
-    if kernel == "linear":
+    if view.kernel == "linear":
         coefficients = np.asarray(columns, dtype=np.float64).T @ coefficients
     return Candidate(
         view._replace(coefficients=coefficients),

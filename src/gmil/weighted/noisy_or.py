@@ -131,7 +131,7 @@ def _loss(features: Any, offsets: Integers, fits: Jobs, jobs: Integers, paramete
     """Return the negative log-posterior of some fits, (n_jobs,), and its gradient, (n_jobs, n_columns + 1)."""
     coefficients, positive, weights = parameters[:, :-1], fits.positive[jobs], fits.weights[jobs]
     # In the precision of the features, which is that of the products; sums over bags and instances in double.
-    scores = _times(coefficients.astype(features.dtype), features.T)  # (n_jobs, n_instances)
+    scores = _scores(coefficients.astype(features.dtype), features)  # (n_jobs, n_instances)
     scores += parameters[:, -1:].astype(features.dtype)
     softplus, pull = _softplus_and_slope(scores)
     hazards = np.add.reduceat(softplus, offsets[:-1], axis=1, dtype=np.float64)
@@ -155,14 +155,28 @@ def _softplus_and_slope(scores: Floats) -> tuple[Floats, Floats]:
     return np.maximum(scores, 0) + log1p, np.exp(np.minimum(scores, 0)) / total
 
 
-def _times(rows: Floats, matrix: Any) -> Floats:
-    """Return a product of few rows, (n_rows, n_columns): of two or three rows, it takes longer than of four."""
-    if sp.issparse(matrix):
-        return np.ascontiguousarray((matrix.T @ rows.T).T)
-    n_rows = len(rows)
-    if n_rows % 4 > 1:
-        rows = np.concatenate([rows, np.zeros((-n_rows % 4, rows.shape[1]), dtype=rows.dtype)])
-    return np.asarray((rows @ matrix)[:n_rows])
+def _scores(rows: Floats, features: Any) -> Floats:
+    """Return the product of few rows with every instance, (n_rows, n_instances).
+
+    Instances come first: the other way round BLAS takes three times as long for the same numbers.
+    """
+    if sp.issparse(features):
+        return np.ascontiguousarray((features @ rows.T).T)
+    return np.ascontiguousarray((features @ _by_four(rows).T).T[: len(rows)])
+
+
+def _times(rows: Floats, features: Any) -> Floats:
+    """Return sums over instances, (n_rows, n_columns)."""
+    if sp.issparse(features):
+        return np.ascontiguousarray((features.T @ rows.T).T)
+    return np.asarray((_by_four(rows) @ features)[: len(rows)])
+
+
+def _by_four(rows: Floats) -> Floats:
+    """Return rows with some of zeros below them: a product of two or three takes longer than one of four."""
+    if len(rows) % 4 < 2:
+        return rows
+    return np.concatenate([rows, np.zeros((-len(rows) % 4, rows.shape[1]), dtype=rows.dtype)])
 
 
 def _weights_of(inside: Booleans, positive: Booleans, weights: Floats) -> Floats:

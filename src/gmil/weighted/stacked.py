@@ -24,7 +24,7 @@ from gmil.weighted.familiar import distances_to_centers
 from gmil.weighted.fitting import FittedViews, Fitting, Learning, fit_views, sample_of_bags
 from gmil.weighted.instances import instance_scores
 from gmil.weighted.streaming import MOST_BAGS, Plan, as_lazy, decide_lazily, fit_lazily, most_instances
-from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES
+from gmil.weighted.views import KINDS, SCALES, SPARSE_SCALES, InSpaces
 
 if TYPE_CHECKING:
     from gmil.bags import Bags
@@ -127,9 +127,10 @@ class StackedViews(FittedStack):
         own: dict[str, Any] = {"backend": learning.backend, "generator": generator}
         with one_blas_thread():  # products are small: threads of BLAS would spin between them
             spaces = choose_centers(bags, scales, self.n_centers, self.centers, learning.positive, **own)
-            found = fit_views(bags, spaces, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
+            taken = InSpaces(spaces, bags, learning.backend)
+            found = fit_views(taken, tuple(self.views), learning, max_bags=self.max_bags, generator=generator)
             if models is not None:
-                found = found.with_witnesses(bags, learning, models, generator)
+                found = found.with_witnesses(taken, learning, models, generator)
         return self._keep(found, learning, sparse=sparse)
 
     def _fit_lazily(self, bags: LazyBags, y: Any, groups: Any, most: float) -> Self:

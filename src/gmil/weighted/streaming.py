@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil.bags import Bags
-from gmil.engine import resolve
+from gmil.engine import one_blas_thread, resolve
 from gmil.engine.resident import device_of, is_tensor, resident, take_rows
 from gmil.sampling import make_generator
 from gmil.scale import LazyBags
@@ -32,7 +32,7 @@ from gmil.weighted.fitting import (
     weigh_views,
 )
 from gmil.weighted.samples import draw_samples
-from gmil.weighted.views import SCALES
+from gmil.weighted.views import SCALES, InSpaces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,7 +167,7 @@ def _choose(plans: Sequence[Plan], bags: LazyBags, backend: Backend) -> list[Cho
 
     # Choosing on one sample is too little work for all threads.
     one_thread = backend if len(plans) == 1 else resolve(backend.name, 1)
-    with ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(1 if len(plans) == 1 else backend.n_threads) as pool:
         return list(pool.map(choose, range(len(plans))))
 
 
@@ -192,17 +192,18 @@ def _choose_on(plan: Plan, drawn: Sample, sample: Bags, backend: Backend) -> Cho
         generator=plan.generator,
         order=drawn.order,
     )
+    taken = InSpaces(spaces, sample, backend)
     views, own = tuple(model.views), {"max_bags": model.max_bags, "generator": plan.generator}
     if not is_final:
         # Weights are found again on whole bags: which views have any is known from fewer.
         few = sample_of_bags(learning.positive, _BAGS_TO_CHOOSE_ON, plan.generator)
-        found = fit_views(sample if few is None else sample[few], spaces, views, learning.some(few), **own)
+        found = fit_views(taken if few is None else taken.some(few), views, learning.some(few), **own)
         models = model._instance_models()
-        drafts = None if models is None else models.draft(sample, spaces, learning, plan.generator)
+        drafts = None if models is None else models.draft(taken, learning, plan.generator)
         return Choice(spaces, found, _worth_fitting(found), _of_all(drafts, chosen, plan), is_final)
-    found = fit_views(sample, spaces, views, learning, **own)
+    found = fit_views(taken, views, learning, **own)
     models = model._instance_models()
-    found = found if models is None else found.with_witnesses(sample, learning, models, plan.generator)
+    found = found if models is None else found.with_witnesses(taken, learning, models, plan.generator)
     return Choice(spaces, found, found.views, None, is_final)
 
 

@@ -27,6 +27,7 @@ SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
 _LARGEST = 1e15
 _ENTRIES_AT_ONCE = 2_000_000
+_SCALED_AT_ONCE = 1 << 16
 
 
 class CentersInSpace(NamedTuple):
@@ -55,9 +56,13 @@ class InSpaces:
         if number in self._kept:
             return self._kept[number]
         scaled = self.spaces[number].apply(self.bags.instances, self.backend)
-        if self.bags.n_instances <= 4 * rows_at_once(self.bags.n_features):
+        if scaled.shape[0] <= 4 * rows_at_once(scaled.shape[1]):
             self._kept[number] = scaled
         return scaled
+
+    def some(self, rows: Integers) -> InSpaces:
+        """Return some of the bags in the same spaces."""
+        return InSpaces(self.spaces, self.bags[rows], self.backend)
 
     def features(self, number: int, kind: str) -> Floats:
         """Return one vector per bag, see `bag_features`."""
@@ -72,8 +77,21 @@ def in_single_precision(space: Space, X: Instances, backend: Backend | None = No
     if is_tensor(X):
         taken = space.on_device_of(X).apply(X, backend)
         return bounded(taken) if taken is X else taken.clamp_(-_LARGEST, _LARGEST).float()
-    taken = space.apply(X, backend)
-    return taken if sp.issparse(taken) else bounded(taken)
+    if sp.issparse(X) or not _is_scaled(space):
+        taken = space.apply(X, backend)
+        return taken if sp.issparse(taken) else bounded(taken)
+    # Block by block: what is in between stays near the processor, and no copy of all is made in double precision.
+    found, at_once = np.empty(X.shape, dtype=np.float32), max(1, _SCALED_AT_ONCE // max(X.shape[1], 1))
+    for start in range(0, len(X), at_once):
+        rows = slice(start, start + at_once)
+        taken = space.apply(X[rows], backend)
+        found[rows] = taken if space.unit_length else bounded(taken)
+    return found
+
+
+def _is_scaled(space: Space) -> bool:
+    """Tell whether numbers are shifted, divided or brought to length one, and nothing else."""
+    return space.is_a_scaling() and (space.shift is not None or space.divisor is not None or space.unit_length)
 
 
 def bounded(X: Floats) -> Floats:
@@ -89,9 +107,11 @@ def fit_spaces(
     X: Instances, scales: tuple[str | None, ...], center_rows: Integers, backend: Backend
 ) -> list[CentersInSpace]:
     """Fit every scaling on training instances; the same instances are the centres in each."""
-    spaces = []
+    spaces: list[CentersInSpace] = []
     for name in scales:
-        space = fit_scaling(X, name)
+        column_part, plus, _ = (name or "").partition("+")
+        same_units = next((own.space for own in spaces if plus and own.name == column_part), None)
+        space = fit_scaling(X, name) if same_units is None else same_units._replace(unit_length=True)
         centers: Any = as_array(in_single_precision(space, take_rows(X, center_rows), backend))
         spaces.append(CentersInSpace(name, space, centers.toarray() if sp.issparse(centers) else centers))
     return spaces

@@ -21,13 +21,13 @@ from gmil.weighted.weighing import join_views
 from gmil.weighted.witness import Scorer, WitnessModel, affine, columns_of, landmarks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from gmil.bags import Bags
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
     from gmil.weighted.fitting import Learning
-    from gmil.weighted.views import CentersInSpace
+    from gmil.weighted.views import CentersInSpace, InSpaces
     from gmil.weighted.weighing import LeftOut
 
 _MOST_INSTANCES = 20_000
@@ -96,9 +96,7 @@ class Pooled(NamedTuple):
 class InstanceModels(Protocol):
     """Models of single instances: how they are drafted, and how they join the views of bags."""
 
-    def draft(
-        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
-    ) -> Drafts | None:
+    def draft(self, taken: InSpaces, learning: Learning, generator: np.random.Generator) -> Drafts | None:
         """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
 
     def weigh(
@@ -110,12 +108,10 @@ class InstanceModels(Protocol):
 class WitnessModels(InstanceModels):
     """Logistic regressions of instances under noisy-or, for classes."""
 
-    def draft(
-        self, bags: Bags, spaces: list[CentersInSpace], learning: Learning, generator: np.random.Generator
-    ) -> Drafts | None:
+    def draft(self, taken: InSpaces, learning: Learning, generator: np.random.Generator) -> Drafts | None:
         """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out."""
-        large = bags.offsets[-1] >= LARGE_BAGS * len(bags)
-        return draft_scorers(bags, spaces, learning, generator, functools.partial(_draft, several_starts=large))
+        large = taken.bags.offsets[-1] >= LARGE_BAGS * len(taken.bags)
+        return draft_scorers(taken, learning, generator, functools.partial(_draft, several_starts=large))
 
     def weigh(
         self, drafts: Drafts, pooled: list[Any], learning: Learning, left_out: LeftOut, known: Booleans
@@ -125,11 +121,7 @@ class WitnessModels(InstanceModels):
 
 
 def draft_scorers(
-    bags: Bags,
-    spaces: list[CentersInSpace],
-    learning: Learning,
-    generator: np.random.Generator,
-    draft_one: Callable[..., tuple[Any, Any]],
+    taken: InSpaces, learning: Learning, generator: np.random.Generator, draft_one: Callable[..., tuple[Any, Any]]
 ) -> Drafts | None:
     """Fit scorers to all bags and to all but each inner fold; None where no fold can be left out.
 
@@ -139,13 +131,13 @@ def draft_scorers(
     tests = inner_folds(patterns, _N_FOLDS, generator, learning.groups)
     if not tests:
         return None
+    bags, spaces = taken.bags, taken.spaces
     rows, offsets = _thinned(bags.offsets, generator)
-    instances = bags.instances if rows is None else take_rows(bags.instances, rows)
     inside = [*(~test for test in tests), np.ones(len(bags), dtype=bool)]
     kinds = list(_kinds(spaces))
-    scaled = {number: spaces[number].apply(instances, learning.backend) for number in {number for number, _ in kinds}}
+    scaled = _in_few_spaces(taken, rows, {number for number, _ in kinds})
     # One scorer a thread, as for views; a GPU works on one after the other.
-    n_threads = 1 if is_tensor(instances) else learning.backend.n_threads
+    n_threads = 1 if is_tensor(bags.instances) else learning.backend.n_threads
     one_thread = learning if n_threads == 1 else learning._replace(backend=resolve(learning.backend.name, 1))
 
     def draft(kind: tuple[int, str]) -> tuple[Any, Any]:
@@ -160,6 +152,14 @@ def draft_scorers(
     for number, test in enumerate(tests):
         fold_of[test] = number
     return Drafts(drafts, fold_of, tables if rows is None else None)
+
+
+def _in_few_spaces(taken: InSpaces, rows: Integers | None, numbers: Iterable[int]) -> dict[int, Instances]:
+    """Return some of the instances, or all, in every space that is asked for."""
+    if rows is None:
+        return {number: taken[number] for number in numbers}
+    instances = take_rows(taken.bags.instances, rows)
+    return {number: taken.spaces[number].apply(instances, taken.backend) for number in numbers}
 
 
 def pool_in_memory(drafts: Drafts, spaces: list[CentersInSpace], bags: Bags, backend: Backend) -> list[Pooled]:
@@ -284,7 +284,7 @@ def design(scaled: Instances, kernel: str, space: CentersInSpace, backend: Backe
     return Design(kernel, gamma, columns, basis, features)
 
 
-def _kinds(spaces: list[CentersInSpace]) -> Iterator[tuple[int, str]]:
+def _kinds(spaces: Sequence[CentersInSpace]) -> Iterator[tuple[int, str]]:
     """Yield the spaces and kernels of the scorers: linear in the first, Gaussian there and where ranks are taken."""
     yield 0, "linear"
     ranked = [number for number, space in enumerate(spaces) if space.name == "rank"]
