@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gmil.base import register, weighted_fit
 from gmil.compat import Interval
 from gmil.io.model_files.schema import Array, Kind, Number
-from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
+from gmil.methods.shared.tuning import COSTS, MachineSetting, weighting_rounds
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.parameters import parameter, parameters
@@ -138,7 +138,7 @@ class AnnealedSVM(KernelMachine):
         # A fit solves many machines already: the width stays.
         start = replace(self._untuned(gamma), C=COSTS[0])
         if self.objective == "witness":
-            return [lambda _: weighted_settings(start), lambda best: [replace(best, C=C) for C in COSTS]]
+            return [*weighting_rounds(start), lambda best: [replace(best, C=C) for C in COSTS]]
         shares = SHARES if self.objective == "labels-prior" else (self.positive_share,)
         return [lambda _: [replace(start, C=C, positive_share=share) for share in shares for C in COSTS]]
 

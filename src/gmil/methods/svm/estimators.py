@@ -9,7 +9,14 @@ from sklearn.base import clone
 
 from gmil.base import register, weighted_fit
 from gmil.errors import BagValidationError
-from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
+from gmil.methods.shared.tuning import (
+    COSTS,
+    MachineSetting,
+    OnlyIfClear,
+    all_of_bags,
+    priced_settings,
+    weighting_rounds,
+)
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.methods.svm.problems import FeatureProblem
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
@@ -215,7 +222,7 @@ class WitnessSVM(KernelMachine):
 
     def _rounds(self, gamma: float) -> Sequence[Round[MachineSetting]]:
         start = MachineSetting(gamma, COSTS[0], self.kernel, self.balance)
-        return [lambda _: weighted_settings(start), priced_settings]
+        return [*weighting_rounds(start), priced_settings]
 
     def _keep_setting(self, setting: MachineSetting) -> None:
         super()._keep_setting(setting)
@@ -240,7 +247,7 @@ class WitnessSVM(KernelMachine):
         sample = tuning.sample(offsets, MOST_LINEAR_INSTANCES)
         problem = FeatureProblem(self._train_linear, lambda _: instances, sample, training)
         both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
-        rounds = [lambda _: both, priced_settings]
+        rounds: list[Round[MachineSetting]] = [OnlyIfClear(lambda _: both), priced_settings]
         # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
         setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), problem.decide, classes_alike=True)
         self._keep_setting(setting)

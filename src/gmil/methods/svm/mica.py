@@ -12,7 +12,7 @@ from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
 from gmil.methods.shared.columns import as_double
-from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
+from gmil.methods.shared.tuning import WIDTHS, all_of_bags, weighting_rounds
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import kernel_columns
 from gmil.methods.svm.mica_training import slack_costs, train_mica
@@ -160,13 +160,8 @@ class MICA(KernelMachine):
         self.gamma_ = 1.0 if setting.kernel == "linear" else setting.gamma
 
     def _rounds(self, gamma: float) -> Sequence[Round[MICASetting]]:
-        weighted = [
-            MICASetting(NUS[0], kernel, balance, gamma)
-            for kernel in given_first(self.kernel, KERNELS)
-            for balance in (self.balance, not self.balance)
-        ]
         return [
-            lambda _: weighted,
+            *weighting_rounds(MICASetting(NUS[0], self.kernel, self.balance, gamma)),
             lambda best: [replace(best, nu=nu) for nu in NUS],
             lambda best: [replace(best, gamma=gamma * width) for width in WIDTHS] if best.kernel == "rbf" else [],
         ]
