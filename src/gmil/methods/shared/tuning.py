@@ -32,6 +32,9 @@ KERNELS = ("rbf", "linear")
 
 N_FOLDS = 5
 
+CLEAR = 1.0
+"""A gain of more standard errors than this is clear."""
+
 _ROUNDING = 1e-12
 """One bag more is a gain of exactly one standard error, which is not clear."""
 
@@ -247,7 +250,7 @@ class Tuning(NamedTuple):
                     best, rights, held = setting, found, found
                 elif self._gain(found, rights, weights)[0] > 0:
                     gain, error = self._gain(found, held, weights)
-                    if gain > error + _ROUNDING or not isinstance(settings_after, OnlyIfClear):
+                    if gain > CLEAR * error + _ROUNDING or not isinstance(settings_after, OnlyIfClear):
                         best, rights = setting, found
         return best
 

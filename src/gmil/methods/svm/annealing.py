@@ -66,10 +66,11 @@ class AnnealedSVM(KernelMachine):
     cooling : float, default=1.5
         What the temperature is divided by, from 10 C to C / 100, before it is zero.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
-        ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
-        "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
-        the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
+        Choose by accuracy on five folds of the training bags. With "witness": first kernel and ``balance``, with C =
+        10; then C from 1, 10, 100. The given kernel and ``balance`` stay unless a change of one of them gains more than
+        one standard error; then a change of both is tried too. With "labels" C, and with "labels-prior" also
+        ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in the choice: large bags
+        are thinned; with "witness" what is left of a negative one costs what all of it would.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 

@@ -151,11 +151,12 @@ class WitnessSVM(KernelMachine):
         Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
         None: always all.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
-        ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
-        times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
-        what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once,
-        thins above 20 000 instances, and judges by the mean of the accuracies of both classes.
+        Choose by accuracy on five folds of the training bags, drawn twice: first kernel and ``balance``, with C = 10
+        and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma``. The given kernel and ``balance``
+        stay unless a change of one of them gains more than one standard error; then a change of both is tried too. Of
+        more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and what is left of a
+        negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once, thins above 20 000
+        instances, and judges by the mean of the accuracies of both classes.
     random_state : int, RandomState instance or None, default=None
         Seed of the drawn negatives, of the instances that the median width is estimated on, and of the folds.
 

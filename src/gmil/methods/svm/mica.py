@@ -77,11 +77,11 @@ class MICA(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`; the 1-norm needs features of one
         scale.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags, drawn twice where there are fewer than 150: first both
-        kernels, each with and without ``balance`` (those given win ties), with nu = 100 and ``gamma``; then nu from 1,
-        10, 100, 1000; then, for the RBF kernel, gamma from 0.3, 1, 3 times ``gamma``. Of more than 2000 instances, 2000
-        stand for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it
-        would.
+        Choose by accuracy on five folds of the training bags, drawn twice where there are fewer than 150: first kernel
+        and ``balance``, with nu = 100 and ``gamma``; then nu from 1, 10, 100, 1000; then, for the RBF kernel, gamma
+        from 0.3, 1, 3 times ``gamma``. The given kernel and ``balance`` stay unless a change of one of them gains more
+        than one standard error; then a change of both is tried too. Of more than 2000 instances, 2000 stand for all in
+        the choice: large bags are thinned, and what is left of a negative one costs what all of it would.
     random_state : int, RandomState instance or None, default=None
         Seed of the basis, of the instances that the median width is estimated on, and of the folds.
 
