@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 import gmil
 from gmil.methods.shared import tuning
-from gmil.methods.shared.tuning import KERNELS, MachineSetting, OnlyIfClear, priced_settings, weighting_rounds
+from gmil.methods.shared.tuning import MachineSetting, OnlyIfClear, priced_settings, weighted_settings, weighting_rounds
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -52,7 +51,7 @@ RULES = {
 
 def rounds_of(rule: str, start: MachineSetting) -> list[Round[MachineSetting]]:
     """Return the rounds of a rule."""
-    four = [replace(start, kernel=kernel, balance=balance) for kernel in KERNELS for balance in (True, False)]
+    four = weighted_settings(start)
     first: dict[str, list[Round[MachineSetting]]] = {
         "C and gamma alone": [lambda _: [start]],
         "best of four": [lambda _: four],

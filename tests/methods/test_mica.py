@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import MICA, Bags, BagValidationError, GmilError
 from gmil.engine import resolve
-from gmil.methods.shared import tuning
 from gmil.methods.svm import mica, mica_training
 from gmil.methods.svm.kernels import hinge
 from gmil.methods.svm.mica_training import best_threshold, plane_objective, slack_costs, solve_plane, train_mica
@@ -157,7 +156,7 @@ def test_tuning_chooses_the_kernel():
 
 
 def test_tuning_weighs_slack_as_the_bags_need_it(crowded_bags, monkeypatch):
-    monkeypatch.setattr(tuning, "KERNELS", ("linear",))
+    monkeypatch.setattr(mica, "KERNELS", ("linear",))
     monkeypatch.setattr(mica, "NUS", (100.0,))
     train, test = (crowded_bags(seed, positive_size=1) for seed in (0, 1))
     assert MICA(scale=None).fit(*train).score(*test) < 0.8
@@ -188,8 +187,7 @@ def test_tuning_leaves_bags_out(gaussian_bags, monkeypatch):
     monkeypatch.setattr(mica, "train_mica", lambda X, *rest: trained_on.append(len(X)) or real(X, *rest))
     model = MICA(tune=True, random_state=0).fit(bags, y, groups=np.arange(20) // 2)
     widths = 2 if model.kernel_ == "rbf" else 0
-    weightings = 3 if (model.kernel_, model.balance_) == ("linear", True) else 4
-    assert len(trained_on) == (weightings + 3 + widths) * 2 * 5 + 1
+    assert len(trained_on) == (4 + 3 + widths) * 2 * 5 + 1
     assert max(trained_on[:-1]) < trained_on[-1] == bags.n_instances
     assert model.nu_ in mica.NUS
 

@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -73,22 +73,25 @@ class OnlyIfClear(Generic[Setting]):
         return self.settings_after(best)
 
 
-class Weighting(Protocol):
-    """A setting, a data class, with a kernel and a weighting of slack."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def kernel(self) -> str:
-        """The name of the kernel."""
-
-    @property
-    def balance(self) -> bool:
-        """Whether both classes weigh alike."""
+Weighted = TypeVar("Weighted", bound=MachineSetting)
 
 
-Weighted = TypeVar("Weighted", bound=Weighting)
-Priced = TypeVar("Priced", bound=MachineSetting)
+def given_first(given: str, values: Iterable[str]) -> list[str]:
+    """Return a given value and then the others, so that it wins where accuracies are equal."""
+    return [given, *(value for value in values if value != given)]
+
+
+def weighted_settings(start: Weighted) -> list[Weighted]:
+    """Return both kernels, each with both weightings of slack; those of ``start`` come first.
+
+    >>> [(setting.kernel, setting.balance) for setting in weighted_settings(MachineSetting(1.0, 10.0))]
+    [('rbf', True), ('rbf', False), ('linear', True), ('linear', False)]
+    """
+    return [
+        replace(start, kernel=kernel, balance=balance)
+        for kernel in given_first(start.kernel, KERNELS)
+        for balance in (start.balance, not start.balance)
+    ]
 
 
 def weighting_rounds(start: Weighted) -> list[Round[Weighted]]:
@@ -109,7 +112,7 @@ def weighting_rounds(start: Weighted) -> list[Round[Weighted]]:
     return [OnlyIfClear(lambda _: one), OnlyIfClear(lambda best: [] if best == start else both)]
 
 
-def priced_settings(start: Priced, widths: Iterable[float] = WIDTHS) -> list[Priced]:
+def priced_settings(start: Weighted, widths: Iterable[float] = WIDTHS) -> list[Weighted]:
     """Return every width, as a multiple of that of ``start``, with every cost; a linear kernel has no width."""
     priced = kernel_settings(start.gamma, start.kernel, widths)
     return [replace(start, gamma=setting.gamma, C=setting.C) for setting in priced]

@@ -9,14 +9,7 @@ from sklearn.base import clone
 
 from gmil.base import register, weighted_fit
 from gmil.errors import BagValidationError
-from gmil.methods.shared.tuning import (
-    COSTS,
-    MachineSetting,
-    OnlyIfClear,
-    all_of_bags,
-    priced_settings,
-    weighting_rounds,
-)
+from gmil.methods.shared.tuning import COSTS, MachineSetting, all_of_bags, priced_settings, weighted_settings
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.methods.svm.problems import FeatureProblem
 from gmil.methods.svm.training import thinned_rows, train_labels, train_linear_witnesses, train_witnesses, witness_costs
@@ -151,12 +144,11 @@ class WitnessSVM(KernelMachine):
         Where negative bags have more instances than this, that many of them are drawn, one of every bag at least.
         None: always all.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags, drawn twice: first kernel and ``balance``, with C = 10
-        and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3 times ``gamma``. The given kernel and ``balance``
-        stay unless a change of one of them gains more than one standard error; then a change of both is tried too. Of
-        more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and what is left of a
-        negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once, thins above 20 000
-        instances, and judges by the mean of the accuracies of both classes.
+        Choose by accuracy on five folds of the training bags, drawn twice: first both kernels, each with and without
+        ``balance`` (those given win ties), with C = 10 and ``gamma``; then C from 1, 10, 100 and gamma from 0.3, 1, 3
+        times ``gamma``. Of more than 2000 instances, 2000 stand for all in the choice: large bags are thinned, and
+        what is left of a negative one costs what all of it would. "liblinear" keeps its kernel, draws the folds once,
+        thins above 20 000 instances, and judges by the mean of the accuracies of both classes.
     random_state : int, RandomState instance or None, default=None
         Seed of the drawn negatives, of the instances that the median width is estimated on, and of the folds.
 
@@ -223,7 +215,7 @@ class WitnessSVM(KernelMachine):
 
     def _rounds(self, gamma: float) -> Sequence[Round[MachineSetting]]:
         start = MachineSetting(gamma, COSTS[0], self.kernel, self.balance)
-        return [*weighting_rounds(start), priced_settings]
+        return [lambda _: weighted_settings(start), priced_settings]
 
     def _keep_setting(self, setting: MachineSetting) -> None:
         super()._keep_setting(setting)
@@ -248,7 +240,7 @@ class WitnessSVM(KernelMachine):
         sample = tuning.sample(offsets, MOST_LINEAR_INSTANCES)
         problem = FeatureProblem(self._train_linear, lambda _: instances, sample, training)
         both = [MachineSetting(1.0, COSTS[0], "linear", balance) for balance in (self.balance, not self.balance)]
-        rounds: list[Round[MachineSetting]] = [OnlyIfClear(lambda _: both), priced_settings]
+        rounds = [lambda _: both, priced_settings]
         # One event against all others is rare: by accuracy, a machine that never finds it would be a good one.
         setting = tuning.choose_in_rounds(rounds, self._untuned(1.0), problem.decide, classes_alike=True)
         self._keep_setting(setting)

@@ -12,7 +12,7 @@ from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
 from gmil.methods.shared.columns import as_double
-from gmil.methods.shared.tuning import WIDTHS, all_of_bags, weighting_rounds
+from gmil.methods.shared.tuning import KERNELS, WIDTHS, all_of_bags, given_first
 from gmil.methods.svm.kernel_machine import KernelMachine
 from gmil.methods.svm.kernels import kernel_columns
 from gmil.methods.svm.mica_training import slack_costs, train_mica
@@ -77,11 +77,11 @@ class MICA(KernelMachine):
         Scaling of the features, fitted on the training instances, as in `gmil.GMIL`; the 1-norm needs features of one
         scale.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags, drawn twice where there are fewer than 150: first kernel
-        and ``balance``, with nu = 100 and ``gamma``; then nu from 1, 10, 100, 1000; then, for the RBF kernel, gamma
-        from 0.3, 1, 3 times ``gamma``. The given kernel and ``balance`` stay unless a change of one of them gains more
-        than one standard error; then a change of both is tried too. Of more than 2000 instances, 2000 stand for all in
-        the choice: large bags are thinned, and what is left of a negative one costs what all of it would.
+        Choose by accuracy on five folds of the training bags, drawn twice where there are fewer than 150: first both
+        kernels, each with and without ``balance`` (those given win ties), with nu = 100 and ``gamma``; then nu from 1,
+        10, 100, 1000; then, for the RBF kernel, gamma from 0.3, 1, 3 times ``gamma``. Of more than 2000 instances, 2000
+        stand for all in the choice: large bags are thinned, and what is left of a negative one costs what all of it
+        would.
     random_state : int, RandomState instance or None, default=None
         Seed of the basis, of the instances that the median width is estimated on, and of the folds.
 
@@ -160,8 +160,13 @@ class MICA(KernelMachine):
         self.gamma_ = 1.0 if setting.kernel == "linear" else setting.gamma
 
     def _rounds(self, gamma: float) -> Sequence[Round[MICASetting]]:
+        weighted = [
+            MICASetting(NUS[0], kernel, balance, gamma)
+            for kernel in given_first(self.kernel, KERNELS)
+            for balance in (self.balance, not self.balance)
+        ]
         return [
-            *weighting_rounds(MICASetting(NUS[0], self.kernel, self.balance, gamma)),
+            lambda _: weighted,
             lambda best: [replace(best, nu=nu) for nu in NUS],
             lambda best: [replace(best, gamma=gamma * width) for width in WIDTHS] if best.kernel == "rbf" else [],
         ]
