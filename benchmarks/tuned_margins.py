@@ -94,14 +94,25 @@ def cell(values: list[float]) -> str:
     return f"{np.mean(values):.1f}{spread} ({len(values)})"
 
 
+def difference_cell(differences: list[float]) -> str:
+    if not differences:
+        return "-"
+    n = len(differences)
+    error = f" ± {np.std(differences, ddof=1) / np.sqrt(n):.1f}" if n > 1 else ""
+    return f"{np.mean(differences):+.1f}{error} ({n})"
+
+
 def show(folder: Path, against: Path | None, methods: list[str], sets: list[str]) -> None:
-    """Print a table: mean, deviation and number of repeats; differences are over the repeats that both have."""
+    """Print a table: mean, deviation and number of repeats.
+
+    Differences are over the repeats that both folders have, with the standard error of their mean.
+    """
     print("| method | set | this | other | difference |\n|---|---|---|---|---|")
     for method, name in ((method, name) for method in methods for name in sets):
         ours = accuracies_of(folder, method, name)
         theirs = {} if against is None else accuracies_of(against, method, name)
         both = sorted(set(ours) & set(theirs))
-        difference = f"{np.mean([ours[r] - theirs[r] for r in both]):+.1f} ({len(both)})" if both else "-"
+        difference = difference_cell([ours[repeat] - theirs[repeat] for repeat in both])
         print(f"| {method} | {name} | {cell(list(ours.values()))} | {cell(list(theirs.values()))} | {difference} |")
 
 

@@ -140,6 +140,15 @@ def test_tuning_chooses_from_the_grid(model, gaussian_bags):
     assert model.score(bags, y) > 0.9
 
 
+def test_kernel_values_that_are_not_finite_are_refused():
+    # The solver is not asked to look for them.
+    instances, offsets = np.full((4, 1), 1e160), np.arange(5)
+    training = training_of([True, False, True, False])
+    problem = problems.GramProblem(WitnessSVM()._train, instances, all_of_bags(offsets), training, one_setting=False)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="contains infinity"):
+        problem.train(MachineSetting(1.0, 10.0, "linear"))
+
+
 @pytest.mark.parametrize("method", [InstanceSVM(), WitnessSVM()], ids=repr)
 def test_inner_decisions_do_not_know_the_labels_of_the_bags_decided(method, gaussian_bags):
     bags, y = gaussian_bags()

@@ -6,7 +6,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,12 @@ KERNELS = ("rbf", "linear")
 
 N_FOLDS = 5
 
+CLEAR = 1.0
+"""A gain of more standard errors than this is clear."""
+
+_ROUNDING = 1e-12
+"""One bag more is a gain of exactly one standard error, which is not clear."""
+
 MOST_INSTANCES = 2000
 """Of more instances, so many stand for all while settings are compared, which costs the square of their number."""
 
@@ -50,6 +56,21 @@ class MachineSetting(KernelSetting):
 
     kernel: str = "rbf"
     balance: bool = True
+
+
+@dataclass(frozen=True)
+class OnlyIfClear(Generic[Setting]):
+    """A round in which the best setting so far stays, unless another is better by more than one standard error.
+
+    The first setting of the first round stands for the best so far. On a hundred bags the difference of two settings is
+    uncertain by several points, and the best of many by chance is often a worse one.
+    """
+
+    settings_after: Round[Setting]
+
+    def __call__(self, best: Setting) -> Iterable[Setting]:
+        """Return settings to compare with the best so far."""
+        return self.settings_after(best)
 
 
 Weighted = TypeVar("Weighted", bound=MachineSetting)
@@ -71,6 +92,24 @@ def weighted_settings(start: Weighted) -> list[Weighted]:
         for kernel in given_first(start.kernel, KERNELS)
         for balance in (start.balance, not start.balance)
     ]
+
+
+def weighting_rounds(start: Weighted) -> list[Round[Weighted]]:
+    """Return rounds that change ``balance`` or the kernel; both only where one of them is clearly better alone.
+
+    >>> one, both = weighting_rounds(MachineSetting(1.0, 10.0))
+    >>> [(setting.kernel, setting.balance) for setting in one(None)]
+    [('rbf', True), ('rbf', False), ('linear', True)]
+    >>> [(setting.kernel, setting.balance) for setting in both(MachineSetting(1.0, 10.0, "linear"))]
+    [('linear', False)]
+    >>> both(MachineSetting(1.0, 10.0))
+    []
+    """
+    other_balance = replace(start, balance=not start.balance)
+    others = [kernel for kernel in KERNELS if kernel != start.kernel]
+    one = [start, other_balance, *(replace(start, kernel=kernel) for kernel in others)]
+    both = [replace(other_balance, kernel=kernel) for kernel in others]
+    return [OnlyIfClear(lambda _: one), OnlyIfClear(lambda best: [] if best == start else both)]
 
 
 def priced_settings(start: Weighted, widths: Iterable[float] = WIDTHS) -> list[Weighted]:
@@ -154,6 +193,7 @@ class Tuning(NamedTuple):
     weights: Floats  # (n_bags,)
     folds: list[Booleans]  # which bags each fold tests; none where nothing is to be chosen
     generator: np.random.Generator
+    groups: Integers | None = None  # (n_bags,); None: every bag by itself
 
     @classmethod
     def of(cls, training: Training, tune: bool, repeats: int = 1) -> Tuning:
@@ -167,7 +207,7 @@ class Tuning(NamedTuple):
             for _ in range(repeats if tune else 0)
             for test in inner_folds(labels, N_FOLDS, generator, training.groups)
         ]
-        return cls(labels, training.weights, folds, generator)
+        return cls(labels, training.weights, folds, generator, training.groups)
 
     def sample(self, offsets: Integers, most: int | None = None) -> Sample:
         """Return the instances to compare settings on: all, or about ``most`` that stand for all."""
@@ -195,33 +235,56 @@ class Tuning(NamedTuple):
         """Return the best setting where each round takes the best so far and returns settings to compare with it.
 
         A few values of each parameter in turn are fewer settings than all combinations. That takes less time, and on a
-        hundred bags the best of many settings is the luckiest one. Of equals the first wins, and none is tried twice.
-        ``classes_alike`` asks for the mean of the accuracies of the classes.
+        hundred bags the best of many settings is the luckiest one; what may change only for a clear gain is a round
+        `OnlyIfClear`. Of equals the first wins, and none is tried twice. ``classes_alike`` asks for the mean of the
+        accuracies of the classes.
         """
         if not self.folds:
             return untuned
-        weights = self.weights
-        if classes_alike:
-            positive = self.labels == 1
-            share = np.average(positive, weights=weights)
-            weights = weights / np.where(positive, share, 1 - share)
-        best, most = untuned, -1.0
+        weights = self._class_weights() if classes_alike else self.weights
+        best, rights = untuned, None
         for settings_after in rounds:
+            held = rights
             for setting in settings_after(best):
-                if most >= 0 and setting == best:
+                if rights is not None and setting == best:
                     continue
-                accuracy = self._accuracy(setting, weights, decide)
-                if accuracy > most:
-                    best, most = setting, accuracy
+                found = self._rights(setting, decide)
+                if rights is None or held is None:
+                    best, rights, held = setting, found, found
+                elif self._gain(found, rights, weights)[0] > 0:
+                    gain, error = self._gain(found, held, weights)
+                    if gain > CLEAR * error + _ROUNDING or not isinstance(settings_after, OnlyIfClear):
+                        best, rights = setting, found
         return best
 
-    def _accuracy(self, setting: Setting, weights: Floats, decide: Callable[[Setting, Booleans], Floats]) -> float:
+    def _class_weights(self) -> Floats:
+        """Return weights under which both classes count alike."""
+        positive = self.labels == 1
+        share = np.average(positive, weights=self.weights)
+        return np.asarray(self.weights / np.where(positive, share, 1 - share))
+
+    def _rights(self, setting: Setting, decide: Callable[[Setting, Booleans], Floats]) -> Floats:
+        """Return how often every bag is classified right, (n_bags,)."""
+        rights = np.zeros(len(self.labels))
         with warnings.catch_warnings():
             # A setting that does not converge is compared like any other; only the chosen one is worth a warning.
             warnings.simplefilter("ignore")
-            right = [_labels_of(decide(setting, test)) == self.labels[test] for test in self.folds]
-        counts = np.concatenate([weights[test] for test in self.folds])
-        return float(np.average(np.concatenate(right), weights=counts))
+            for test in self.folds:
+                rights[test] += _labels_of(decide(setting, test)) == self.labels[test]
+        return rights
+
+    def _gain(self, rights: Floats, others: Floats, weights: Floats) -> tuple[float, float]:
+        """Return by how much one accuracy is above another, and the standard error of that.
+
+        The error is that of a ratio of sums over groups, of which bags of the same fate are no further evidence; how
+        folds are drawn is no part of it.
+        """
+        of_group = np.arange(len(weights)) if self.groups is None else self.groups
+        gains = np.bincount(of_group, weights * (rights - others))
+        tests = np.bincount(of_group, weights * np.sum(self.folds, axis=0))
+        gain, n_groups = gains.sum() / tests.sum(), np.count_nonzero(tests)
+        spread = ((gains - gain * tests) ** 2).sum() * n_groups / max(n_groups - 1, 1)
+        return float(gain), float(np.sqrt(spread) / tests.sum())
 
 
 def _labels_of(decisions: Floats) -> Integers:

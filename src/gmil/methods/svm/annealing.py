@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gmil.base import register, weighted_fit
 from gmil.compat import Interval
 from gmil.io.model_files.schema import Array, Kind, Number
-from gmil.methods.shared.tuning import COSTS, MachineSetting, weighted_settings
+from gmil.methods.shared.tuning import COSTS, MachineSetting, weighting_rounds
 from gmil.methods.svm.annealing_training import Annealing, train_annealed
 from gmil.methods.svm.kernel_machine import KernelMachine, fit_on_gram
 from gmil.parameters import parameter, parameters
@@ -66,10 +66,11 @@ class AnnealedSVM(KernelMachine):
     cooling : float, default=1.5
         What the temperature is divided by, from 10 C to C / 100, before it is zero.
     tune : bool, default=False
-        Choose by accuracy on five folds of the training bags. With "witness": first both kernels, each with and without
-        ``balance`` (those given win ties), with C = 10; then C from 1, 10, 100. With "labels" C, and with
-        "labels-prior" also ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in
-        the choice: large bags are thinned; with "witness" what is left of a negative one costs what all of it would.
+        Choose by accuracy on five folds of the training bags. With "witness": first kernel and ``balance``, with C =
+        10; then C from 1, 10, 100. The given kernel and ``balance`` stay unless a change of one of them gains more than
+        one standard error; then a change of both is tried too. With "labels" C, and with "labels-prior" also
+        ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in the choice: large bags
+        are thinned; with "witness" what is left of a negative one costs what all of it would.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
@@ -138,7 +139,7 @@ class AnnealedSVM(KernelMachine):
         # A fit solves many machines already: the width stays.
         start = replace(self._untuned(gamma), C=COSTS[0])
         if self.objective == "witness":
-            return [lambda _: weighted_settings(start), lambda best: [replace(best, C=C) for C in COSTS]]
+            return [*weighting_rounds(start), lambda best: [replace(best, C=C) for C in COSTS]]
         shares = SHARES if self.objective == "labels-prior" else (self.positive_share,)
         return [lambda _: [replace(start, C=C, positive_share=share) for share in shares for C in COSTS]]
 

@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.svm import SVC
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Gram:
     Parameters
     ----------
     matrix : (n_all, n_all)
+        Finite; the caller has checked that.
     rows : (n_rows,)
         Positions in the matrix; None takes all.
     """
@@ -45,7 +47,9 @@ class Gram:
 
     def solve(self, positive: Booleans, costs: Floats) -> tuple[Floats, float]:
         """Return dual coefficients and intercept of the machine on the rows; `solve_svm` says of what."""
-        dual, intercept = solve_svm(self.matrix, self._placed(positive), self._placed(costs))
+        # To look for values that are not finite in a large matrix, for every machine, can take longer than to train.
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            dual, intercept = solve_svm(self.matrix, self._placed(positive), self._placed(costs))
         return dual[self.rows], intercept
 
     def with_mixtures(self, mixtures: Any) -> Gram:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import assert_all_finite
 
 from gmil.methods.kernels.bag_kernels import InstanceKernel
 from gmil.methods.svm.gram import Gram
@@ -60,6 +61,7 @@ class GramProblem:
             # With one setting only, the kernel may be written over what it is made of: both are large.
             target = pairs if self.one_setting else np.empty_like(pairs)
             self.values = pairs if kernel.name == "linear" else kernel.of(pairs, target)
+            assert_all_finite(self.values, input_name="the kernel values")
             self.last = kernel
         return self.values
 
