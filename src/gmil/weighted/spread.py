@@ -71,8 +71,8 @@ def widest(centred: Any, ours: Booleans, theirs: Booleans) -> Floats:
     """Return the direction of the largest ratio of the variances of two sets of instances, (n_columns,).
 
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 3.0], [0.0, -3.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-    >>> np.abs(widest(X, np.arange(7) < 4, np.arange(7) >= 4)).argmax()
-    np.int64(1)
+    >>> int(np.abs(widest(X, np.arange(7) < 4, np.arange(7) >= 4)).argmax())
+    1
     """
     one, other = _scatter(centred, ours), _scatter(centred, theirs)
     n_columns = len(one)
