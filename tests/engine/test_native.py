@@ -19,23 +19,11 @@ from tests.kernel_problems import (
     problems,
     random_jobs,
 )
+from tests.simd import simd_level  # noqa: F401 (every test runs with it)
 
 from gmil.engine import reference
 
 native = pytest.importorskip("gmil.engine.native.backend", exc_type=ImportError)
-
-LEVELS = ("baseline", "avx2", "avx512")
-
-
-@pytest.fixture(params=LEVELS, autouse=True, scope="module")
-def simd_level(request):
-    """Run every test on every instruction set."""
-    if request.param not in native.simd_levels():
-        pytest.skip(f"this processor or build has no {request.param}")
-    before = native.simd_level()
-    native.set_simd_level(request.param)
-    yield request.param
-    native.set_simd_level(before)
 
 
 def backend(n_threads=1):

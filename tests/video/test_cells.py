@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from tests.simd import simd_level  # noqa: F401 (every test runs with it)
 
 from gmil.video.gradients import cells as in_numpy
 from gmil.video.gradients.cells import Grid
@@ -16,21 +17,9 @@ from gmil.video.gradients.integral import no_sums
 from gmil.video.gradients.polyhedra import polyhedron
 from gmil.video.hog3d import Hog3DSettings, hog3d
 
-native = pytest.importorskip("gmil.engine.native.backend", exc_type=ImportError)
 compiled = pytest.importorskip("gmil.engine.native.cells", exc_type=ImportError)
 
 SOLIDS = [(name, half) for name in ("icosahedron", "dodecahedron") for half in (False, True)]
-
-
-@pytest.fixture(params=("baseline", "avx2", "avx512"), autouse=True, scope="module")
-def simd_level(request):
-    """Run every test on every instruction set."""
-    if request.param not in native.simd_levels():
-        pytest.skip(f"this processor or build has no {request.param}")
-    before = native.simd_level()
-    native.set_simd_level(request.param)
-    yield request.param
-    native.set_simd_level(before)
 
 
 def pictures(rng, shape, n=3):
@@ -128,7 +117,7 @@ def test_arrays_that_do_not_fit_are_refused(changes, what):
     given |= {"normals": np.zeros((20, 3), np.float32), "neighbour_cosine": 0.7, "half": False}
     given |= {"histograms": np.zeros((2, 2, 20), np.float32), "lengths": np.zeros((2, 2), np.float32)}
     with pytest.raises(ValueError, match=f"{what} does not fit"):
-        native._kernels.add_directions(**{**given, **changes})
+        compiled._kernels.add_directions(**{**given, **changes})
 
 
 def test_boxes_outside_the_cells_are_refused():
