@@ -62,6 +62,7 @@ def test_instances_are_measured_where_they_have_labels():
     found = figures([a_row(instance_scores=scores)], {**SHARED, "instance_y": labels})
     known = labels >= 0
     assert found["instance_auc"] == pytest.approx(roc_auc_score(labels[known], scores[known]))
+    assert found["instance_auc_within"] == 1.0  # in every bag with both kinds, scores rise with the labels
     assert figures([a_row()], {**SHARED, "instance_y": labels})["instance_auc"] is None
 
 

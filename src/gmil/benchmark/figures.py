@@ -23,6 +23,7 @@ MEASURES = {
     "brier": "Brier score",
     "instance_auc": "AUC of instances",
     "instance_average_precision": "average precision of instances",
+    "instance_auc_within": "AUC of instances within bags",
 }
 """What is measured of a cell, and what it is called."""
 SMALLER_IS_BETTER = ("brier",)
@@ -85,10 +86,14 @@ def _kept(value: float | None) -> float | None:
 def _of_instances(rows: Sequence[dict[str, Any]], shared: dict[str, Any]) -> dict[str, float | None]:
     scores, labels = rows[0]["instance_scores"], shared["instance_y"]
     if scores is None or labels is None or np.isnan(scores).any():
-        return {"instance_auc": None, "instance_average_precision": None}
+        return dict.fromkeys(name for name in MEASURES if name.startswith("instance_"))
     offsets = np.concatenate([[0], np.cumsum(shared["sizes"])]).astype(np.int64)
     found = InstanceResult(labels[:, None].astype(np.int64), scores[None, None, :, None].astype(np.float64), offsets)
-    return {"instance_auc": found.auc(), "instance_average_precision": found.average_precision()}
+    return {
+        "instance_auc": found.auc(),
+        "instance_average_precision": found.average_precision(),
+        "instance_auc_within": found.auc_within(),
+    }
 
 
 def _costs(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

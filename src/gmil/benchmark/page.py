@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.decisions import decision_table
-from gmil.benchmark.figures import SMALLER_IS_BETTER
+from gmil.benchmark.figures import MEASURES, SMALLER_IS_BETTER
 from gmil.benchmark.leaderboard import RANKED, n_not_measured
 from gmil.benchmark.overview import overview
 from gmil.safety.atomic import replacing
@@ -14,8 +14,6 @@ from gmil.templating.json_text import script_json
 
 if TYPE_CHECKING:
     import os
-
-_OF_A_CELL = ("auc", "accuracy", "balanced_accuracy", "brier", "instance_auc", "instance_average_precision")
 
 
 def page(found: dict[str, Any]) -> str:
@@ -91,7 +89,7 @@ def _data(found: dict[str, Any]) -> dict[str, Any]:
     }
     cells = {
         f"{cell['method']}|{cell['set']}|{cell['setting']}": {
-            **{name: cell[name] for name in _OF_A_CELL},
+            **{name: cell[name] for name in MEASURES},
             **{name: cell[name] for name in ("repeats", "cpu_seconds", "gpu_seconds", "peak_bytes", "reason")},
         }
         for cell in found["cells"]

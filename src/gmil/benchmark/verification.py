@@ -41,8 +41,9 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     wrong: list[str] = []
     for name, about in shared.items():
         wrong += _wrong_set(name, about)
+    drawn: dict[tuple[Any, ...], Any] = {}
     for records in shelf.methods():
-        wrong += _wrong_records(records, shared)
+        wrong += _wrong_records(records, shared, drawn)
     again = json.loads(json.dumps(leaderboard(benchmark, folder)))
     differences, n_figures = _compared(read_leaderboard(folder), again)
     return wrong + differences, n_figures
@@ -61,18 +62,22 @@ def _wrong_set(name: str, about: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: the labels on record are not those of the data"
 
 
-def _wrong_records(records: MethodRecords, shared: dict[str, Any]) -> Iterator[str]:
+def _wrong_records(records: MethodRecords, shared: dict[str, Any], drawn: dict[tuple[Any, ...], Any]) -> Iterator[str]:
     for row in records.rows:
         where = f"{records.method} on {row['dataset']}, {row['setting']}, repeat {row['repeat']}"
         about = shared.get(row["dataset"])
         if about is None or about["data"] != row["data"]:
             yield f"{where}: it was measured on other data than that on record"
-        elif row["status"] == "ok" and not np.array_equal(_folds(row, about), row["folds"]):
+        elif row["status"] == "ok" and not np.array_equal(_folds(row, about, drawn), row["folds"]):
             yield f"{where}: the folds are not those of its seed"
 
 
-def _folds(row: dict[str, Any], about: dict[str, Any]) -> Any:
-    return fold_numbers(row["n_folds"], about["y"].astype(np.int64), about["groups"], row["seed"])
+def _folds(row: dict[str, Any], about: dict[str, Any], drawn: dict[tuple[Any, ...], Any]) -> Any:
+    """Return the folds of a k-fold; all methods have the same, so that they are drawn once."""
+    key = row["dataset"], row["n_folds"], row["seed"]
+    if key not in drawn:
+        drawn[key] = fold_numbers(row["n_folds"], about["y"].astype(np.int64), about["groups"], row["seed"])
+    return drawn[key]
 
 
 def _compared(published: Any, again: Any, where: str = "") -> tuple[list[str], int]:
