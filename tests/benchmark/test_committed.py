@@ -10,8 +10,9 @@ import sklearn
 from sklearn.utils.fixes import parse_version
 
 from gmil.benchmark import load_benchmark, read_leaderboard, verify
-from gmil.benchmark.decisions import decision_table, packaged_table
+from gmil.benchmark.decisions import decision_table, packaged
 from gmil.benchmark.page import page
+from gmil.benchmark.where import where_table
 from gmil.datasets import dataset_names
 from gmil.errors import DatasetError
 
@@ -49,4 +50,16 @@ def test_every_figure_is_recomputed(benchmark_of_all):
 def test_page_and_decisions_are_those_of_the_leaderboard(benchmark_of_all):
     found = read_leaderboard(SPEC.with_suffix(""))
     assert (ROOT / "docs" / "_static" / "leaderboard.html").read_text(encoding="utf-8") == page(found)
-    assert packaged_table() == json.loads(json.dumps(decision_table(found)))
+    assert packaged("kinds") == json.loads(json.dumps(decision_table(found)))
+    assert packaged("where") == json.loads(json.dumps(where_table(found)))
+
+
+def test_the_table_of_instances_is_that_of_the_leaderboard():
+    page = (ROOT / "docs" / "results" / "instances.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    for row in packaged("where"):
+        cells = [
+            f"{one['instance_auc']:.3f} / {one['instance_average_precision']:.3f}; {one['instance_auc_within']:.3f}"
+            for one in row["families"].values()
+        ]
+        assert f"| {row['label']} | {' | '.join(cells)} |" in rows

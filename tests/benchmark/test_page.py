@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.browser import every_screen, overflow
 
 from gmil.benchmark import read_leaderboard
-from gmil.benchmark.decisions import decision_table, notes_on_kind, packaged_table
+from gmil.benchmark.decisions import decision_table, notes_on_kind, packaged
 from gmil.benchmark.page import page, told, write_page
 from gmil.cli.main import main
 from gmil.datasets import make_bags
@@ -105,7 +105,7 @@ def test_compare_quotes_the_kind_of_its_bags(found):
 
 
 def test_the_table_that_comes_with_gmil_is_well_formed():
-    for row in packaged_table():
+    for row in packaged("kinds"):
         assert row["sets"]
         means = [one["mean"] for one in row["methods"]]
         assert means == sorted(means, reverse=True)

@@ -56,10 +56,10 @@ def _row(name: str, label: str, cells: Sequence[dict[str, Any] | None], measure:
     return {"method": name, "label": label, "mean": round(mean, 4), "cpu_seconds": float(f"{median:.2g}")}
 
 
-def packaged_table() -> list[dict[str, Any]]:
-    """Return the table that comes with gmil: that of the committed leaderboard."""
+def packaged(name: str) -> list[dict[str, Any]]:
+    """Return a table that comes with gmil, ``"kinds"`` or ``"where"``: that of the committed leaderboard."""
     text = files("gmil.benchmark").joinpath(FILE).read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = json.loads(text)["kinds"]
+    found: list[dict[str, Any]] = json.loads(text)[name]
     return found
 
 
@@ -80,7 +80,7 @@ def notes_on_kind(bags: Bags, y: Any, instance_y: Any = None, table: list[dict[s
         return []
     known = instance_y if instance_y is not None and np.asarray(instance_y).dtype.kind in "iu" else None
     kind = traits_of(set_row(Dataset("these", bags, numbers, None, known)))["kind"]
-    return [_sentence(row) for row in (packaged_table() if table is None else table) if row["kind"] == kind]
+    return [_sentence(row) for row in (packaged("kinds") if table is None else table) if row["kind"] == kind]
 
 
 def _sentence(row: dict[str, Any]) -> str:

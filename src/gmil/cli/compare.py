@@ -94,10 +94,10 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     from joblib import cpu_count
 
     from gmil.benchmark.decisions import notes_on_kind
+    from gmil.benchmark.where import notes_on_where
     from gmil.datasets.fingerprint import data_fingerprint
     from gmil.paper import comparison, run
     from gmil.paper.runs.data import Dataset
-    from gmil.paper.where import notes_on_where
 
     bags, y, groups = labelled.bags, labelled.y, labelled.groups
     instances = comparison.instances_without_scores(Dataset(labelled.name, bags, y, groups, labelled.instance_y))

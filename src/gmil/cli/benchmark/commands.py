@@ -100,12 +100,13 @@ def show_leaderboard(spec: str, output: str | None) -> None:
 @_spec
 @_folder
 @click.option("--page", "file", metavar="FILE", help="The page; by default index.html in the folder.")
-@click.option("--decisions", metavar="FILE", help="Also write which method is for which bags, as JSON.")
+@click.option("--decisions", metavar="FILE", help="Also write which method is for which bags, and for where, as JSON.")
 def write_pages(spec: str, output: str | None, file: str | None, decisions: str | None) -> None:
     """Write the leaderboard as a page to be searched and sorted."""
     from gmil.benchmark import load_benchmark, read_leaderboard
     from gmil.benchmark.decisions import decision_table
     from gmil.benchmark.page import write_page
+    from gmil.benchmark.where import where_table
     from gmil.paper.runs.output import write_json
 
     load_benchmark(spec)  # what is wrong with it is said
@@ -114,7 +115,7 @@ def write_pages(spec: str, output: str | None, file: str | None, decisions: str 
     target = folder / "index.html" if file is None else Path(file)
     write_page(found, target)
     if decisions is not None:
-        write_json({"kinds": decision_table(found)}, decisions)
+        write_json({"kinds": decision_table(found), "where": where_table(found)}, decisions)
     say(f"{target} is written.")
 
 
