@@ -155,3 +155,29 @@ def test_check_of_values_and_times(run, files):
         found = json.loads(run("check", files / name, *options, "--json").stdout)
         assert "better than chance" in found["verdict"]
         assert {finding["name"] for finding in found["findings"]} >= {"shuffled targets", "instances against bag size"}
+
+
+def test_events_that_are_texts_are_read_and_others_refused(run, files, tmp_path):
+    frame = pd.read_csv(files / "times.csv")
+    frame.assign(died=frame.died.map({1: "yes", 0: "no"})).to_csv(tmp_path / "texts.csv", index=False)
+    frame.assign(died=frame.died + 1).to_csv(tmp_path / "coded.csv", index=False)  # as R codes it
+    options = ("--event", "died", *QUICK, "--json")
+    (numbers,), (texts,) = (
+        json.loads(run("cv", path, *options).stdout) for path in (files / "times.csv", tmp_path / "texts.csv")
+    )
+    assert texts["concordance"] == numbers["concordance"]
+    wrong = run("cv", tmp_path / "coded.csv", *options)
+    assert wrong.exit_code == 2
+    assert "--event must be 0 and 1, or true and false, got 2." in wrong.stderr
+    absent = run("cv", files / "times.csv", "--event", "nope")
+    assert "The event column 'nope' is not there" in absent.stderr
+
+
+def test_a_model_of_times_remembers_the_column_of_events(run, files, tmp_path):
+    options = QUICK[2:]
+    assert run("fit", files / "times.csv", "--event", "died", *options, "-o", tmp_path / "m.gmil").exit_code == 0
+    found = run("score", tmp_path / "m.gmil", files / "times.csv")
+    assert "concordance (Harrell)" in found.stdout
+    assert "does not know" not in found.stderr
+    pd.read_csv(files / "times.csv").assign(died="?").to_csv(tmp_path / "unknown.csv", index=False)
+    assert run("predict", tmp_path / "m.gmil", tmp_path / "unknown.csv").exit_code == 0

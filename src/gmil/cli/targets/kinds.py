@@ -53,6 +53,19 @@ def with_target(method: Method, data: LabelledBags) -> LabelledBags:
     return data._replace(target=target)
 
 
+def read_times(bags: Any, y: Any, event: str, *, needs_labels: bool) -> Any:
+    """Return events and times of bags; None where they are wrong, and nobody needs them."""
+    from gmil.paper.runs.data import groups_of
+    from gmil.target_checks import outcomes_of, seen_events
+
+    try:
+        return outcomes_of(seen_events(groups_of(bags, event, "event"), parameter="event"), y)
+    except BagValidationError:
+        if needs_labels:
+            raise
+        return None
+
+
 def is_of_values(target: str | None) -> bool:
     """Tell whether a target is neither classes nor grades."""
     return target in ("regression", "survival")
