@@ -27,6 +27,21 @@ def times():
     return gmil.make_bags(80, target="survival", n_features=3, witness_rate=0.5, random_state=0)
 
 
+def test_intervals_are_about_one_model_and_not_about_the_mean_of_all_repeats(made, times):
+    noise = np.random.default_rng(3).normal(size=80)
+    result = gmil.cross_validate(gmil.PrimeInstanceRegressor(), made.bags, noise, cv=5, repeats=10)
+    low, high = result.intervals()["r2"]
+    assert low < result.r2() < high
+    everyone = replace(result, predictions=result.predictions.mean(axis=1, keepdims=True))
+    assert everyone.r2() > result.r2() + 0.1  # what the interval was about
+    risks = np.random.default_rng(0).normal(size=(1, 30, 80))
+    found = gmil.cross_validate(gmil.BagCox(penalty=1.0), times.bags, times.y, cv=5, repeats=30)
+    found = replace(found, predictions=risks, curves=None)
+    low, high = found.intervals()["concordance"]
+    assert high - low < 0.1  # of one repeat of random risks it is wider
+    assert low < found.concordance() < high
+
+
 def test_measures_are_those_of_scikit_learn(made):
     result = gmil.cross_validate(gmil.BagRegressor(), made.bags, made.y, cv=5, repeats=2)
     assert isinstance(result, gmil.TargetResult)
