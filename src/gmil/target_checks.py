@@ -72,7 +72,12 @@ def check_values(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> Flo
     if len(numbers) < 2:
         msg = f"{owner} needs at least two bags to learn from, got one sample only (n_samples = 1)."
         raise BagValidationError(msg, parameter="y")
-    constant = np.ptp(numbers, axis=0) == 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        constant, spread = np.ptp(numbers, axis=0) == 0, numbers.std(axis=0)
+    if not np.isfinite(spread).all() or (~constant & (spread == 0)).any():
+        largest = f"{np.abs(numbers).max():.3g}"
+        msg = f"has values whose squares are too large or too small for numbers, up to {largest}. Rescale them."
+        raise BagValidationError(msg, parameter="y")
     if constant.any():
         value = numbers.reshape(len(numbers), -1)[0, int(np.argmax(constant))]
         msg = f"is {value:g} for every bag, so there is nothing to learn. Check the column."

@@ -297,10 +297,9 @@ class Method(NamedTuple):
     paper: bool
     missing: str = "error"
 
-    @property
-    def asked(self) -> str:
-        """The method as it was asked for, which may be written in several ways."""
-        return self.method or ("gmil" if self.paper else DEFAULT_METHOD)
+    def asked(self, default: str) -> str:
+        """Return the method as it was asked for, which may be written in several ways."""
+        return self.method or ("gmil" if self.paper else default)
 
     @property
     def name(self) -> str:
