@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import cohen_kappa_score, mean_absolute_error, r2_score, root_mean_squared_error
 
 import gmil
 from gmil.model_selection import target_metrics
@@ -144,6 +144,19 @@ def test_python_compares_too(made):
     assert found.to_pandas().shape[0] == 4
     assert "worse" in str(found)
     assert "TargetComparison" in repr(found)
+
+
+def test_a_comparison_has_one_interval_and_one_order_of_grades(made):
+    both = np.column_stack([made.y, 1000 + np.random.default_rng(0).normal(size=80)])
+    found = gmil.compare({"a": gmil.PrimeInstanceRegressor()}, made.bags, both, cv=3, repeats=3)
+    (row,) = (row for row in found.rows if row["method"] == "a")
+    assert (row["low"], row["high"]) == pytest.approx(found.results["a"].intervals()["r2"])
+    grades = np.array(["low", "middle", "high"])
+    y = grades[np.digitize(made.y, np.quantile(made.y, [1 / 3, 2 / 3]))]
+    told = gmil.WeightedGMILOrdinal(grades=grades, scales=("standard",), witness_model=False)
+    found = gmil.compare({"told": told, "b": gmil.BagStatistics()}, made.bags, y, cv=3, repeats=1)
+    expected = cohen_kappa_score(y, found.results["b"].predictions[0, 0], labels=grades, weights="quadratic")
+    assert next(row["value"] for row in found.rows if row["method"] == "b") == pytest.approx(expected)
 
 
 def test_noise_is_no_better_than_chance():

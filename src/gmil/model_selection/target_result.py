@@ -143,18 +143,25 @@ class TargetResult:
         own: dict[str, Any] = {"level": level, "random_state": random_state}
         if self.target == "survival":
             return {"concordance": self._concordance_interval(own), **self._brier_interval(own)}
-        values = self.y.reshape(len(self.y), -1)
-        repeats = np.stack([repeat.reshape(values.shape) for repeat in self.predictions[0]], axis=1)
+        values, repeats = self.by_repeat()
         return {
-            name: target_metrics.resampled_interval(
-                partial(_over_repeats, measure), values, repeats, self.groups, **own
-            )
+            name: target_metrics.resampled_interval(partial(over_repeats, measure), values, repeats, self.groups, **own)
             for name, measure in target_metrics.MEASURES.items()
         }
 
-    def _concordance_interval(self, own: dict[str, Any]) -> tuple[float, float]:
+    def by_repeat(self) -> tuple[Floats, Floats]:
+        """Return values, (n_bags, n_targets), and predictions of the first setting, (n_bags, n_repeats, n_targets)."""
+        values = self.y.reshape(len(self.y), -1)
+        return values, np.stack([repeat.reshape(values.shape) for repeat in self.predictions[0]], axis=1)
+
+    def mean_pairs(self) -> tuple[Floats, Floats]:
+        """Return which pairs of bags are in order, and which can be, means over repeats of the first setting."""
         by_repeat = zip(*(self._pairs(0, repeat) for repeat in range(len(self.folds))), strict=True)
-        right, total = (np.mean(parts, axis=0, dtype=np.float32) for parts in by_repeat)
+        right, total = (np.asarray(np.mean(parts, axis=0), dtype=np.float32) for parts in by_repeat)
+        return right, total
+
+    def _concordance_interval(self, own: dict[str, Any]) -> tuple[float, float]:
+        right, total = self.mean_pairs()
         some = slice(None)
         if len(right) > _MOST_PAIRED:
             some = np.random.default_rng(0).choice(len(right), _MOST_PAIRED, replace=False)  # type: ignore[assignment]
@@ -193,7 +200,7 @@ def _over_targets(measure: Any, values: Floats, predictions: Floats) -> float:
     return float(np.mean([measure(one, other) for one, other in zip(values.T, predictions.T, strict=True)]))
 
 
-def _over_repeats(measure: Any, values: Floats, repeats: Floats) -> float:
+def over_repeats(measure: Any, values: Floats, repeats: Floats) -> float:
     """Return the mean of a measure over repeats, (n_bags, n_repeats, n_targets): that of mean predictions is better."""
     return float(np.mean([_over_targets(measure, values, repeats[:, i]) for i in range(repeats.shape[1])]))
 
