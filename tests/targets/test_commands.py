@@ -65,19 +65,22 @@ def test_times_need_an_event_column(run, files, tmp_path):
     assert "survival, because the label has an event and a time" in found.stderr
     assert "concordance" in found.stdout
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    for part in ("Kaplan-Meier curves of risk groups", "log-rank test, p = ", "Calibration"):
+    parts = ("Kaplan-Meier curves of risk groups", "log-rank test, p = ", "Calibration", "lower risk</span>")
+    for part in (*parts, "Every bag was predicted by a model that never saw it."):
         assert part in page
     refused = run("cv", files / "times.csv", "--target", "survival", *QUICK)
     assert refused.exit_code != 0
     assert "name the column with --event" in refused.stderr
 
 
-def test_grades_are_asked_for(run, files):
+def test_grades_are_asked_for(run, files, tmp_path):
     assert "accuracy" in run("cv", files / "grades.csv", *QUICK).stdout
     found = run("cv", files / "grades.csv", "--target", "ordinal", *QUICK)
     assert "quadratic kappa" in found.stdout
     (row,) = json.loads(run("cv", files / "grades.csv", "--target", "ordinal", *QUICK, "--json").stdout)
     assert -1 <= row["quadratic_kappa_interval"][0] <= row["quadratic_kappa"] <= row["quadratic_kappa_interval"][1] <= 1
+    run("cv", files / "grades.csv", "--target", "ordinal", *QUICK, "-o", tmp_path / "page.md", "--importance", 0)
+    assert f"quadratic kappa {row['quadratic_kappa']:.3f}" in (tmp_path / "page.md").read_text(encoding="utf-8")
     wrong = run("cv", files / "grades.csv", "--target", "regression", "--method", "weighted-gmil-ordinal")
     assert "--target regression is not what weighted-gmil-ordinal predicts: ordinal" in wrong.stderr
     mixed = run("cv", files / "grades.csv", files / "values.csv", *QUICK)
@@ -109,7 +112,10 @@ def test_fit_predict_score_and_report(run, files, tmp_path, name, options, colum
     assert measure in run("score", model, data, *options).stdout
     assert json.loads(run("score", model, data, *options, "--json").stdout)["bags"] == len(found)
     assert run("report", model, data, *options, "-o", tmp_path / "page.html", "--importance", 0).exit_code == 0
-    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "never saw" not in page  # the model was fitted on these bags
+    assert "too good" in page
 
 
 @pytest.mark.parametrize(

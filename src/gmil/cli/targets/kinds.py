@@ -152,7 +152,7 @@ def score_table(estimator: Any, data: LabelledBags, about: dict[str, Any], title
     print_table(["measure", "value", "95 % interval"], [list(row) for row in rows_of(figures)], title=title)
 
 
-def report_values(estimator: Any, data: LabelledBags, title: str, note: str, target: Path) -> str:
+def report_values(estimator: Any, data: LabelledBags, title: str, n_seen: int, target: Path) -> str:
     """Write the page of a model and bags with values or times; return the verdict."""
     from gmil.model_selection.target_crossval import target_of
     from gmil.model_selection.target_scoring import score_values
@@ -162,7 +162,7 @@ def report_values(estimator: Any, data: LabelledBags, title: str, note: str, tar
         msg = f"{data.name} has no labels, and a page of values compares predictions with them. Name them with --label."
         raise BagValidationError(msg)
     found = score_values(estimator, data.bags, data.y, target_of(estimator), data.groups)
-    section = section_of(found, data.name, data.bags)
-    page = TargetPage(title, verdict_of(data.name, section.figures), note, [section])
+    section = section_of(found, data.name, data.bags, n_seen)
+    page = TargetPage(title, verdict_of(data.name, section.figures, n_seen), f"{len(data.bags)} bags", [section])
     say(f"{page.save(target)} is written.")
     return page.verdict
