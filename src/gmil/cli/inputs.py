@@ -159,7 +159,7 @@ class Reader(NamedTuple):
 
         labels = self.labels or (None if needs_labels or self.bag is not None else ())
         reader = self._with_remembered(folder, streams=False) if needs_labels else self
-        further = self.layout, self.mpp, self.patch_size, self.splits, self.event
+        further = reader.layout, reader.mpp, reader.patch_size, reader.splits, reader.event
         with said_warnings():
             found = read_cohort(
                 folder, Request(labels, reader.bag, reader.label, reader.group, *further), in_memory=in_memory
@@ -206,7 +206,7 @@ class Reader(NamedTuple):
             return self
         from gmil.io.reading import column_names
 
-        there = column_names(path)
+        there = column_names(path, self.labels)
         found: dict[str, Any] = {
             role: name
             for role, name in self.origin.columns.items()
