@@ -187,3 +187,14 @@ def test_a_model_of_times_remembers_the_column_of_events(run, files, tmp_path):
     assert "does not know" not in found.stderr
     pd.read_csv(files / "times.csv").assign(died="?").to_csv(tmp_path / "unknown.csv", index=False)
     assert run("predict", tmp_path / "m.gmil", tmp_path / "unknown.csv").exit_code == 0
+
+
+def test_gaps_are_filled_for_values_and_times_too(run, files, tmp_path):
+    for name, options, column in (("times.csv", ("--event", "died"), "median_time"), ("values.csv", (), "low_90")):
+        frame = pd.read_csv(files / name)
+        frame.loc[::9, "x1"] = np.nan
+        frame.to_csv(tmp_path / name, index=False)
+        own = (*options, "--missing", "median")
+        assert run("cv", tmp_path / name, *own, *QUICK).exit_code == 0
+        assert run("fit", tmp_path / name, *own, *QUICK[2:], "-o", tmp_path / "m.gmil").exit_code == 0
+        assert column in run("predict", tmp_path / "m.gmil", tmp_path / name).stdout

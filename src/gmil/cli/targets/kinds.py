@@ -121,6 +121,8 @@ def value_table(estimator: Any, bags: Any, ids: Any) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
+    from gmil.model_selection.folds import last_step
+
     values = np.asarray(estimator.predict(bags))
     table = values.reshape(len(values), -1)
     ends = ["" if values.ndim == 1 else f"_{number}" for number in range(table.shape[1])]
@@ -130,7 +132,7 @@ def value_table(estimator: Any, bags: Any, ids: Any) -> pa.Table:
         for end, (low, high) in zip(ends, limits.transpose(1, 2, 0), strict=True):
             columns |= {f"low_90{end}": low, f"high_90{end}": high}
     if hasattr(estimator, "predict_survival_function"):
-        curves, times = estimator.predict_survival_function(bags), estimator.unique_times_
+        curves, times = estimator.predict_survival_function(bags), last_step(estimator)[1].unique_times_
         below = curves <= 0.5
         median = np.where(below.any(axis=1), times[below.argmax(axis=1)], np.nan)
         columns = {"bag": ids, "risk": values, "median_time": median}
