@@ -30,6 +30,7 @@ from gmil.target_checks import outcomes_of
 ESTIMATORS = [small(cls) for _, cls in gmil.all_estimators()]
 CLASSIFIERS = [estimator for estimator in ESTIMATORS if is_classifier(estimator)]
 NEAR_A_TIE = 1e-4
+pytestmark = pytest.mark.filterwarnings("ignore:Grades that are texts:UserWarning")
 
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 every_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda estimator: type(estimator).__name__)

@@ -43,6 +43,8 @@ def test_every_class_has_a_p_value_among_its_own_bags():
 
 def test_bags_without_a_score_do_not_count():
     assert p_values(np.array([[2.0]]), one_class([1, np.nan, 3])).item() == 2 / 3
+    # A model that is sure, and wrong or right, counts.
+    assert p_values(np.array([[2.0]]), one_class([-np.inf, -np.inf, np.inf])).item() == 3 / 4
 
 
 def test_every_calibration_bag_is_compared_with_what_its_own_model_tells():

@@ -47,6 +47,14 @@ def test_constant_columns_change_no_decision(cls, problem):
     np.testing.assert_allclose(after, before, rtol=0, atol=tolerance * np.abs(before).max())
 
 
+def test_proportional_hazards_of_constant_columns_are_none():
+    made = make_bags(40, target="survival", n_features=3, random_state=0)
+    found = gmil.BagCox(penalty=1.0).fit(widened(made.bags), made.y).coef_
+    expected = gmil.BagCox(penalty=1.0).fit(made.bags, made.y).coef_
+    np.testing.assert_array_equal(found[[0, 1, 5, 6, 7]], 0)
+    np.testing.assert_allclose(found[2:5], expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["range", "moments", "nearest"])
 def test_no_view_is_made_of_rounding(kind, problem):
     bags, y = problem

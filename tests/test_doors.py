@@ -114,7 +114,7 @@ def test_one_table_gives_the_same_bags_through_every_door(table):
                 np.testing.assert_array_equal(y, labels, err_msg=name)
 
 
-@pytest.mark.parametrize("name", ["label", "Y", "class", "Target", "bag_label"])
+@pytest.mark.parametrize("name", ["label", "Y", "class", "Target", "bag_label", "y_instance", "instance_label"])
 def test_a_number_column_called_as_labels_are_is_no_feature_and_this_is_said(name):
     frame = pd.DataFrame({"video": ["a", "a", "b"], name: [1, 1, 0], "f": [1.0, 2.0, 3.0]})
     with pytest.warns(UserWarning, match=rf"'{name}' is left out\. .* label=\.\.\. .* features=\[\.\.\.\]"):

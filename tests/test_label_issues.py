@@ -207,3 +207,13 @@ def test_the_command_writes_a_table_and_a_page(planted, tmp_path, run):
     page = (tmp_path / "page.html").read_text()
     assert "Labels that may be wrong" in page
     assert "strongest instances" in page
+
+
+@pytest.mark.parametrize(("kind", "text"), [(float, "1"), (bool, "true"), (bool, "TRUE"), (int, "1.0")])
+def test_corrections_may_be_written_as_the_table_or_a_spreadsheet_writes_labels(planted, tmp_path, kind, text):
+    bags, y, _ = planted
+    labels, row = y.astype(kind), int(np.flatnonzero(y == 0)[0])
+    (tmp_path / "issues.csv").write_text(f"bag,corrected\n{bags.bag_ids[row]},{text}\n")
+    corrected = gmil.apply_corrections(bags, labels, tmp_path / "issues.csv")
+    assert_array_equal(np.flatnonzero(corrected != labels), [row])
+    assert corrected.dtype == labels.dtype

@@ -139,7 +139,8 @@ def test_scaling_on_everything(clean):
     assert found_in(bags, y)["scaling on everything"].level == "ok"
     standard = Bags((X - X.mean(axis=0)) / X.std(axis=0), bags.offsets)
     ranged = Bags((X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)), bags.offsets)
-    for scaled in (standard, ranged):
+    with_constants = Bags(np.hstack([standard.instances, np.full((len(X), X.shape[1]), 0.1)]), bags.offsets)
+    for scaled in (standard, ranged, with_constants):
         assert found_in(scaled, y)["scaling on everything"].level == "note"
 
 

@@ -286,3 +286,15 @@ def test_reports_and_the_command_line_take_it(data, tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert len([line for line in done.stdout.splitlines() if "," in line]) == bags.n_instances + 1
+
+
+@pytest.mark.parametrize("cls", [gmil.BagCox, gmil.WeightedGMILRegressor, gmil.WeightedGMIL])
+def test_pipelines_can_do_what_their_last_step_can(cls):
+    target = {"BagCox": "survival", "WeightedGMILRegressor": "regression"}.get(cls.__name__, "classes")
+    made = gmil.make_bags(30, n_features=3, target=target, random_state=0)
+    alone = cls(random_state=0).fit(made.bags, made.y)
+    pipeline = gmil.make_pipeline(gmil.Impute(), cls(random_state=0)).fit(made.bags, made.y)
+    names = [name for name in dir(cls) if name.startswith("predict_")]
+    assert names
+    for name in names:
+        np.testing.assert_allclose(getattr(pipeline, name)(made.bags), getattr(alone, name)(made.bags))

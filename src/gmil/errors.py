@@ -44,7 +44,7 @@ class _Message:
         message = super().__str__()
         if self.fix:
             return f"{message} {self.fix.format_map(_Named(options))}"
-        if self.parameter is None:
+        if self.parameter is None or message[:1].isupper():  # a sentence of its own
             return message
         name, equals = options.get(self.parameter, self.parameter), " " if self.parameter in options else "="
         return f"{name} {message}" if self.value is None else f"{name}{equals}{self.value} {message}"

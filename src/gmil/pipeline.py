@@ -33,7 +33,7 @@ def _last_has(method: str) -> Callable[[Pipeline], bool]:
 
 @model_files.register_class
 class Pipeline(sklearn.pipeline.Pipeline):
-    """scikit-learn's pipeline, for steps on bags: with ``save``, ``score_instances``, ``witnesses`` and ``explain``.
+    """scikit-learn's pipeline, for steps on bags: with ``save``, and what the last step can do more than predict.
 
     Parameters
     ----------
@@ -86,9 +86,64 @@ class Pipeline(sklearn.pipeline.Pipeline):
         **params
             As in ``predict_set`` of the last step.
         """
+        return self._asked("predict_set", X, coverage=coverage, **params)
+
+    @available_if(_last_has("predict_p_values"))
+    def predict_p_values(self, X: Any, **params: Any) -> Floats:
+        """Return how well every bag agrees with the training bags of every class, as the last step tells it.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        **params
+            As in ``predict_p_values`` of the last step.
+        """
+        return self._asked("predict_p_values", X, **params)
+
+    @available_if(_last_has("predict_interval"))
+    def predict_interval(self, X: Any, **params: Any) -> Floats:
+        """Return an interval for the value of every bag, as the last step tells it, (n_bags, 2).
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        **params
+            As in ``predict_interval`` of the last step.
+        """
+        return self._asked("predict_interval", X, **params)
+
+    @available_if(_last_has("predict_survival_function"))
+    def predict_survival_function(self, X: Any, *times: Any, **params: Any) -> Any:
+        """Return survival curves of bags, as the last step tells them.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        *times, **params
+            As in ``predict_survival_function`` of the last step.
+        """
+        return self._asked("predict_survival_function", X, *times, **params)
+
+    @available_if(_last_has("predict_cumulative_hazard_function"))
+    def predict_cumulative_hazard_function(self, X: Any, *times: Any, **params: Any) -> Any:
+        """Return cumulative hazards of bags, as the last step tells them.
+
+        Parameters
+        ----------
+        X : Bags, list of 2-D arrays, 3-D array, or 2-D array
+            Bags of the same features as the training bags.
+        *times, **params
+            As in ``predict_cumulative_hazard_function`` of the last step.
+        """
+        return self._asked("predict_cumulative_hazard_function", X, *times, **params)
+
+    def _asked(self, method: str, X: Any, *arguments: Any, **params: Any) -> Any:
+        """Return what a method of the last step tells of bags behind the other steps."""
         inside = self[:-1].transform(X) if len(self.steps) > 1 else X
-        found: Booleans = self.steps[-1][1].predict_set(inside, coverage, **params)
-        return found
+        return getattr(self.steps[-1][1], method)(inside, *arguments, **params)
 
     @available_if(_last_has("score_instances"))
     def score_instances(self, X: Any, **params: Any) -> Floats:

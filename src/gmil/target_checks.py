@@ -9,7 +9,7 @@ import numpy as np
 
 from gmil.bags.finite import name_of_bag
 from gmil.bags.tables import unmasked
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, listed
 from gmil.validation import check_label_count
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TARGETS = ("classes", "regression", "ordinal", "survival")
 _MOST_CLASSES = 20
 """Whole numbers with more different values than this are measured, not named."""
+_SEEN = {**dict.fromkeys(("1", "1.0", "true", "yes"), True), **dict.fromkeys(("0", "0.0", "false", "no"), False)}
 _NAMES = (("event", "status", "observed"), ("time", "duration", "survival_time"))
 
 
@@ -63,7 +64,7 @@ def check_values(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> Flo
     owner = type(estimator).__name__
     values = _given(y, owner)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
-        msg = f"y must hold a number for every bag, or a row of numbers, got shape {values.shape}."
+        msg = f"must hold a number for every bag, or a row of numbers, got shape {values.shape}."
         raise BagValidationError(msg, parameter="y")
     check_label_count(len(values), bags)
     numbers = _numbers(values, f"{owner} predicts numbers")
@@ -71,10 +72,15 @@ def check_values(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> Flo
     if len(numbers) < 2:
         msg = f"{owner} needs at least two bags to learn from, got one sample only (n_samples = 1)."
         raise BagValidationError(msg, parameter="y")
-    constant = np.ptp(numbers, axis=0) == 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        constant, spread = np.ptp(numbers, axis=0) == 0, numbers.std(axis=0)
+    if not np.isfinite(spread).all() or (~constant & (spread == 0)).any():
+        largest = f"{np.abs(numbers).max():.3g}"
+        msg = f"has values whose squares are too large or too small for numbers, up to {largest}. Rescale them."
+        raise BagValidationError(msg, parameter="y")
     if constant.any():
         value = numbers.reshape(len(numbers), -1)[0, int(np.argmax(constant))]
-        msg = f"y is {value:g} for every bag, so there is nothing to learn. Check the column."
+        msg = f"is {value:g} for every bag, so there is nothing to learn. Check the column."
         raise BagValidationError(msg, parameter="y")
     return numbers
 
@@ -101,7 +107,7 @@ def check_outcomes(y: Any, bags: Bags | LazyBags | None = None, owner: str = "Su
         where = name_of_bag(bags, int((times < 0).argmax())) if bags is not None else f"bag {int((times < 0).argmax())}"
         msg = f"Times must not be negative, but that of {where} is {times[times < 0][0]:g}. Correct it."
         raise BagValidationError(msg, parameter="y")
-    events = _events(event)
+    events = seen_events(event)
     if not events.any():
         msg = "No event was seen in any bag: every time is censored, so there is nothing to learn. Check the column."
         raise BagValidationError(msg, parameter="y")
@@ -170,10 +176,15 @@ def _two_columns(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
     raise BagValidationError(msg, parameter="y")
 
 
-def _events(event: NDArray[Any]) -> Booleans:
-    known = event.astype(np.float64) if event.dtype.kind in "biufO" else np.array([np.nan])
-    if not np.isin(known, (0.0, 1.0)).all():
-        got = next(item for item in np.asarray(event).tolist() if item not in (0, 1))
-        msg = f"Events must be true or false, 1 or 0, got {got!r}."
-        raise BagValidationError(msg, parameter="y")
-    return known > 0
+def seen_events(events: Any, *, parameter: str = "y") -> Booleans:
+    """Return which events were seen, from truth values, 0 and 1, or texts of these; what is neither is refused.
+
+    >>> seen_events(["true", "0", 1.0]).tolist()
+    [True, False, True]
+    """
+    texts = [str(item).casefold() for item in np.asarray(events, dtype=object).tolist()]
+    wrong = sorted({text for text in texts if text not in _SEEN})
+    if wrong:
+        msg = f"must be 0 and 1, or true and false, got {listed(wrong)}. 1 is an event that was seen."
+        raise BagValidationError(f"Events {msg}" if parameter == "y" else msg, parameter=parameter)
+    return np.array([_SEEN[text] for text in texts], dtype=bool)

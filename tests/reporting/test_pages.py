@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from tests.browser import LONG, NARROW, WIDE, colours, every_screen, overflow, read_image, saved_image
@@ -65,6 +67,11 @@ def test_a_run_shows_everything(visit, run_page):
     assert counts == {"panel": 2, "table": 2, "curve": 2, "explorer": 1, "map": 1}
     assert page.locator("[data-test=overview] svg").count() == 4
     assert page.locator("[data-test=histograms] svg").count() == 3
+
+
+def test_the_box_of_a_warning_is_not_that_of_the_word_beside_a_finding(run_page):
+    rules = re.findall(r"([^{}\n]*\.warning)\s*{", run_page.read_text(encoding="utf-8"))
+    assert {rule.split()[-1] for rule in rules} == {"p.warning", ".level.warning"}
 
 
 def test_a_number_leads_to_its_rows(visit, run_page):

@@ -143,9 +143,12 @@ def test_times_of_slides_with_events(made, tmp_path, no_memory):
     asked = ("cv", made, "--labels", times, "--bag", "slide_id", "--label", "months", "--folds", 2, "--json")
     row = json.loads(run(*asked, "--event", "died").stdout)[0]
     assert row["target"] == "survival"
+    model = tmp_path / "times.gmil"
+    run("fit", *asked[1:8], "--event", "died", "--set", "witness_model=False", "-o", model)
+    assert "concordance" in run("score", model, made, "--labels", times).stdout  # the model knows the columns
     wrong = table(tmp_path / "wrong.csv", ["slide_id", "months", "died"], *([*row[:2], "dead"] for row in rows))
     done = run(*asked[:3], wrong, *asked[4:], "--event", "died", code=2)
-    assert "--event must name a column of 0 and 1, or true and false, got dead" in done.output + done.stderr
+    assert "--event must be 0 and 1, or true and false, got dead" in done.output + done.stderr
 
 
 def test_check_finds_copies_of_a_slide_under_two_names(made, tmp_path):

@@ -65,19 +65,22 @@ def test_times_need_an_event_column(run, files, tmp_path):
     assert "survival, because the label has an event and a time" in found.stderr
     assert "concordance" in found.stdout
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    for part in ("Kaplan-Meier curves of risk groups", "log-rank test, p = ", "Calibration"):
+    parts = ("Kaplan-Meier curves of risk groups", "log-rank test, p = ", "Calibration", "lower risk</span>")
+    for part in (*parts, "Every bag was predicted by a model that never saw it."):
         assert part in page
     refused = run("cv", files / "times.csv", "--target", "survival", *QUICK)
     assert refused.exit_code != 0
     assert "name the column with --event" in refused.stderr
 
 
-def test_grades_are_asked_for(run, files):
+def test_grades_are_asked_for(run, files, tmp_path):
     assert "accuracy" in run("cv", files / "grades.csv", *QUICK).stdout
     found = run("cv", files / "grades.csv", "--target", "ordinal", *QUICK)
     assert "quadratic kappa" in found.stdout
     (row,) = json.loads(run("cv", files / "grades.csv", "--target", "ordinal", *QUICK, "--json").stdout)
     assert -1 <= row["quadratic_kappa_interval"][0] <= row["quadratic_kappa"] <= row["quadratic_kappa_interval"][1] <= 1
+    run("cv", files / "grades.csv", "--target", "ordinal", *QUICK, "-o", tmp_path / "page.md", "--importance", 0)
+    assert f"quadratic kappa {row['quadratic_kappa']:.3f}" in (tmp_path / "page.md").read_text(encoding="utf-8")
     wrong = run("cv", files / "grades.csv", "--target", "regression", "--method", "weighted-gmil-ordinal")
     assert "--target regression is not what weighted-gmil-ordinal predicts: ordinal" in wrong.stderr
     mixed = run("cv", files / "grades.csv", files / "values.csv", *QUICK)
@@ -109,7 +112,10 @@ def test_fit_predict_score_and_report(run, files, tmp_path, name, options, colum
     assert measure in run("score", model, data, *options).stdout
     assert json.loads(run("score", model, data, *options, "--json").stdout)["bags"] == len(found)
     assert run("report", model, data, *options, "-o", tmp_path / "page.html", "--importance", 0).exit_code == 0
-    assert "<svg" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<svg" in page
+    assert "never saw" not in page  # the model was fitted on these bags
+    assert "too good" in page
 
 
 @pytest.mark.parametrize(
@@ -155,3 +161,40 @@ def test_check_of_values_and_times(run, files):
         found = json.loads(run("check", files / name, *options, "--json").stdout)
         assert "better than chance" in found["verdict"]
         assert {finding["name"] for finding in found["findings"]} >= {"shuffled targets", "instances against bag size"}
+
+
+def test_events_that_are_texts_are_read_and_others_refused(run, files, tmp_path):
+    frame = pd.read_csv(files / "times.csv")
+    frame.assign(died=frame.died.map({1: "yes", 0: "no"})).to_csv(tmp_path / "texts.csv", index=False)
+    frame.assign(died=frame.died + 1).to_csv(tmp_path / "coded.csv", index=False)  # as R codes it
+    options = ("--event", "died", *QUICK, "--json")
+    (numbers,), (texts,) = (
+        json.loads(run("cv", path, *options).stdout) for path in (files / "times.csv", tmp_path / "texts.csv")
+    )
+    assert texts["concordance"] == numbers["concordance"]
+    wrong = run("cv", tmp_path / "coded.csv", *options)
+    assert wrong.exit_code == 2
+    assert "--event must be 0 and 1, or true and false, got 2." in wrong.stderr
+    absent = run("cv", files / "times.csv", "--event", "nope")
+    assert "The event column 'nope' is not there" in absent.stderr
+
+
+def test_a_model_of_times_remembers_the_column_of_events(run, files, tmp_path):
+    options = QUICK[2:]
+    assert run("fit", files / "times.csv", "--event", "died", *options, "-o", tmp_path / "m.gmil").exit_code == 0
+    found = run("score", tmp_path / "m.gmil", files / "times.csv")
+    assert "concordance (Harrell)" in found.stdout
+    assert "does not know" not in found.stderr
+    pd.read_csv(files / "times.csv").assign(died="?").to_csv(tmp_path / "unknown.csv", index=False)
+    assert run("predict", tmp_path / "m.gmil", tmp_path / "unknown.csv").exit_code == 0
+
+
+def test_gaps_are_filled_for_values_and_times_too(run, files, tmp_path):
+    for name, options, column in (("times.csv", ("--event", "died"), "median_time"), ("values.csv", (), "low_90")):
+        frame = pd.read_csv(files / name)
+        frame.loc[::9, "x1"] = np.nan
+        frame.to_csv(tmp_path / name, index=False)
+        own = (*options, "--missing", "median")
+        assert run("cv", tmp_path / name, *own, *QUICK).exit_code == 0
+        assert run("fit", tmp_path / name, *own, *QUICK[2:], "-o", tmp_path / "m.gmil").exit_code == 0
+        assert column in run("predict", tmp_path / "m.gmil", tmp_path / name).stdout

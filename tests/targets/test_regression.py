@@ -269,10 +269,12 @@ def test_instances_have_scores(regressor, made, tmp_path):
     [
         ([1.0, np.nan, 2.0, 3.0], "NaN: the target of bag 1 is missing"),
         ([1.0, 2.0, np.inf, 3.0], "infinity: the target of bag 2 is infinite"),
-        ([2.5] * 4, "y is 2.5 for every bag, so there is nothing to learn"),
+        ([2.5] * 4, "^y is 2.5 for every bag, so there is nothing to learn"),
         (["a", "b", "c", "d"], "predicts numbers, but y holds texts such as 'a'"),
         ([1.0, 2.0], "y has 2 labels, but X has 4 bags"),
-        (np.zeros((4, 2, 2)), "a number for every bag"),
+        (np.zeros((4, 2, 2)), "^y must hold a number for every bag"),
+        ([1e200, 2e200, 3e200, 4e200], "squares are too large or too small for numbers, up to 4e"),
+        ([1e-200, 2e-200, 3e-200, 4e-200], "squares are too large or too small for numbers, up to 4e-200"),
         (None, "requires y to be passed"),
     ],
 )

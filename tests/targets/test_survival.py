@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime
 
 import gmil
 from gmil import WeightedGMILSurvival
-from gmil.target_checks import Outcomes, check_outcomes
+from gmil.target_checks import Outcomes, check_outcomes, seen_events
 from gmil.targets.cox import fit_cox
 from gmil.targets.hazards import cumulative_hazard, hazard_at, martingale_residuals, risk_slope
 from gmil.targets.losses import Cox
@@ -156,3 +157,15 @@ def test_lifelines_finds_the_same_coefficients():
     frame = pd.DataFrame(vectors).assign(event=made.y["event"], time=made.y["time"])
     expected = lifelines.CoxPHFitter(penalizer=0).fit(frame, "time", "event").params_.to_numpy()
     assert_allclose(fit_cox(vectors, check_outcomes(made.y), 1e-9), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("seen", [["true", "false"], ["yes", "no"], ["1", "0"], [1.0, 0.0], [True, False]])
+def test_events_may_be_written_in_several_ways(seen):
+    assert_array_equal(seen_events(np.array(seen, dtype=object)), [True, False])
+
+
+@pytest.mark.parametrize("wrong", ["dead", 2, None, pd.NA, np.nan])
+def test_what_is_no_event_is_refused_in_a_sentence(wrong):
+    frame = pd.DataFrame({"event": np.array([1, wrong], dtype=object), "time": [1.0, 2.0]})
+    with pytest.raises(gmil.BagValidationError, match=r"^Events must be 0 and 1, or true and false, got "):
+        check_outcomes(frame)

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
-from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from sklearn.metrics import cohen_kappa_score, mean_absolute_error, r2_score, root_mean_squared_error
 
 import gmil
 from gmil.model_selection import target_metrics
@@ -25,6 +25,21 @@ def made():
 @pytest.fixture(scope="module")
 def times():
     return gmil.make_bags(80, target="survival", n_features=3, witness_rate=0.5, random_state=0)
+
+
+def test_intervals_are_about_one_model_and_not_about_the_mean_of_all_repeats(made, times):
+    noise = np.random.default_rng(3).normal(size=80)
+    result = gmil.cross_validate(gmil.PrimeInstanceRegressor(), made.bags, noise, cv=5, repeats=10)
+    low, high = result.intervals()["r2"]
+    assert low < result.r2() < high
+    everyone = replace(result, predictions=result.predictions.mean(axis=1, keepdims=True))
+    assert everyone.r2() > result.r2() + 0.1  # what the interval was about
+    risks = np.random.default_rng(0).normal(size=(1, 30, 80))
+    found = gmil.cross_validate(gmil.BagCox(penalty=1.0), times.bags, times.y, cv=5, repeats=30)
+    found = replace(found, predictions=risks, curves=None)
+    low, high = found.intervals()["concordance"]
+    assert high - low < 0.1  # of one repeat of random risks it is wider
+    assert low < found.concordance() < high
 
 
 def test_measures_are_those_of_scikit_learn(made):
@@ -129,6 +144,19 @@ def test_python_compares_too(made):
     assert found.to_pandas().shape[0] == 4
     assert "worse" in str(found)
     assert "TargetComparison" in repr(found)
+
+
+def test_a_comparison_has_one_interval_and_one_order_of_grades(made):
+    both = np.column_stack([made.y, 1000 + np.random.default_rng(0).normal(size=80)])
+    found = gmil.compare({"a": gmil.PrimeInstanceRegressor()}, made.bags, both, cv=3, repeats=3)
+    (row,) = (row for row in found.rows if row["method"] == "a")
+    assert (row["low"], row["high"]) == pytest.approx(found.results["a"].intervals()["r2"])
+    grades = np.array(["low", "middle", "high"])
+    y = grades[np.digitize(made.y, np.quantile(made.y, [1 / 3, 2 / 3]))]
+    told = gmil.WeightedGMILOrdinal(grades=grades, scales=("standard",), witness_model=False)
+    found = gmil.compare({"told": told, "b": gmil.BagStatistics()}, made.bags, y, cv=3, repeats=1)
+    expected = cohen_kappa_score(y, found.results["b"].predictions[0, 0], labels=grades, weights="quadratic")
+    assert next(row["value"] for row in found.rows if row["method"] == "b") == pytest.approx(expected)
 
 
 def test_noise_is_no_better_than_chance():

@@ -24,7 +24,7 @@ def made_of(target):
     options = {"n_classes": 3} if target == "ordinal" else {}
     made = gmil.make_bags(36, target=target, n_features=3, bag_size=(2, 3), random_state=0, **options)
     # Texts kept as objects.
-    y = np.array(["mild", "some", "worst"], dtype=object)[made.y] if target == "ordinal" else made.y
+    y = np.array(["1 mild", "2 some", "3 worst"], dtype=object)[made.y] if target == "ordinal" else made.y
     return made.bags, y, np.arange(36) // 2
 
 

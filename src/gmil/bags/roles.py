@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 BAG_NAMES = ("bag", "bag_id", "bag_ids", "bagid", "bag_name", "bag_index", "molecule_name")
 LABEL_NAMES = ("label", "labels", "bag_label", "y", "class", "target")
+INSTANCE_LABEL_NAMES = ("y_instance", "instance_y", "instance_label", "instance_labels")
+"""Labels of instances, which measure scores and must not teach."""
 
 
 class Named(NamedTuple):
@@ -182,8 +184,8 @@ def is_coordinate(name: str, names: Sequence[str]) -> bool:
 
 
 def is_called_label(name: str, names: Sequence[str]) -> bool:
-    """Tell whether a column among others is called as labels are."""
-    return name.casefold() in LABEL_NAMES and not is_coordinate(name, names)
+    """Tell whether a column among others is called as labels of bags or instances are."""
+    return name.casefold() in (*LABEL_NAMES, *INSTANCE_LABEL_NAMES) and not is_coordinate(name, names)
 
 
 def is_pattern(text: str) -> bool:
@@ -300,7 +302,7 @@ def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: 
 def _carried(
     schema: pa.Schema, chosen: str | tuple[str, ...], used: set[str | None], info: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the columns for ``instance_info``: those named, and those that cannot be features.
+    """Return the columns for ``instance_info``: those named, labels of instances, and what cannot be a feature.
 
     Beside a list column of features, every other column is information about the instance.
     """
@@ -312,6 +314,6 @@ def _carried(
         if field.name in info
         or (
             field.name not in used | set(chosen)
-            and (field.name.casefold() in BAG_NAMES or not tables.is_number(field.type))
+            and (field.name.casefold() in (*BAG_NAMES, *INSTANCE_LABEL_NAMES) or not tables.is_number(field.type))
         )
     )

@@ -167,12 +167,12 @@ def _scaling_finding(bags: Bags) -> Finding:
     if sp.issparse(X) or len(X) < 3:
         return Finding(name, "ok", 0.0, "Not tested on sparse bags.")
     means, deviations = X.mean(axis=0), X.std(axis=0)
-    varied = deviations > 0
+    low, high = X.min(axis=0), X.max(axis=0)
+    varied = low < high
     if not varied.any():
         return Finding(name, "ok", 0.0, "All features are constant.")
     size = 1e-5 if X.dtype == np.float64 else 1e-3
     standard = (np.abs(means) < size) & (np.minimum(np.abs(deviations - 1), np.abs(X.std(axis=0, ddof=1) - 1)) < size)
-    low, high = X.min(axis=0), X.max(axis=0)
     ranged = np.isin(low, (0, -1)) & (high == 1) & ~_few_values(X)
     for how, scaled in (("mean 0 and deviation 1", standard), ("a range from 0 or -1 to 1", ranged)):
         if scaled[varied].mean() > 0.9 and varied.sum() > 1:

@@ -36,12 +36,12 @@ class MeanValue(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Bags, y: Any) -> Self:  # noqa: ARG002
         """Take the mean."""
-        self.value_ = float(np.mean(values_of(y)))
+        self.value_ = np.mean(values_of(y), axis=0)
         return self
 
     def predict(self, X: Bags) -> Floats:
         """Return it for every bag."""
-        return np.full(len(X), self.value_)
+        return np.full((len(X), *self.value_.shape), self.value_)
 
 
 class SizeValue(RegressorMixin, BaseEstimator):

@@ -82,7 +82,8 @@ def cv(
     the bags that are most wrong and least sure, and which features matter.
     """
     target = None if output is None else _checked(output, data)
-    say_first(f"{method.asked} on {', '.join(data)}, {protocol['repeats']} x {protocol['folds']}-fold")
+    asked = method.asked(DEFAULTS[reader.target_kind or ("survival" if reader.event else "classes")])
+    say_first(f"{asked} on {', '.join(data)}, {protocol['repeats']} x {protocol['folds']}-fold")
     with cluster(reader.dask) as client:
         done = [_validated(method, reader.labelled(name), Protocol(**protocol), client) for name in data]
         rows = [found.row for found in done]

@@ -78,7 +78,7 @@ class Reader(NamedTuple):
 
         one = self.features is not None and not isinstance(self.feature_columns, list) and not is_pattern(self.features)
         marks = () if isinstance(bags, gmil.LazyBags) else tuple(marks_of(bags))
-        return Origin(self.bag, self.label, self.group, self.features if one else None, marks)
+        return Origin(self.bag, self.label, self.group, self.features if one else None, marks, self.event)
 
     @property
     def feature_columns(self) -> list[str] | str | None:
@@ -105,11 +105,11 @@ class Reader(NamedTuple):
         Without --stream and --dask, the size of the data decides whether it is read in blocks; with groups it is read
         at once. Where no labels are needed, those that are missing or wrong do no harm.
         """
+        from gmil.cli.targets.kinds import read_times
         from gmil.io.reading import read_named
         from gmil.io.scanning import scan_named
         from gmil.io.slide_folders import Request, is_slide_folder
         from gmil.paper.runs.data import groups_of
-        from gmil.target_checks import outcomes_of
 
         streams = self.stream or bool(self.dask)
         if not is_dataset(data) and Path(data).is_dir() and (self.layout or is_slide_folder(Path(data))):
@@ -142,10 +142,14 @@ class Reader(NamedTuple):
                 raise
             bags, y = _with_features(error.bags, self.known), None
         except BagValidationError as error:
-            if error.parameter == "info" and repr(self.instance_labels) in str(error):
-                error.fix = error.fix.replace("info", "instances")
+            roles = {self.instance_labels: "instances", self.event: "event"}
+            own = next((role for name, role in roles.items() if name and repr(name) in error.args[0]), None)
+            if error.parameter == "info" and own is not None:
+                error.args = (error.args[0].replace("info", own, 1),)
+                error.parameter, error.fix = own, f"Name another with {{{own}}}"
             raise
-        y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
+        if y is not None and reader.event is not None:
+            y = read_times(bags, y, reader.event, needs_labels=needs_labels)
         groups = groups_of(bags, reader.group)
         return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target_kind)
 
@@ -155,7 +159,7 @@ class Reader(NamedTuple):
 
         labels = self.labels or (None if needs_labels or self.bag is not None else ())
         reader = self._with_remembered(folder, streams=False) if needs_labels else self
-        further = self.layout, self.mpp, self.patch_size, self.splits, self.event
+        further = reader.layout, reader.mpp, reader.patch_size, reader.splits, reader.event
         with said_warnings():
             found = read_cohort(
                 folder, Request(labels, reader.bag, reader.label, reader.group, *further), in_memory=in_memory
@@ -202,7 +206,7 @@ class Reader(NamedTuple):
             return self
         from gmil.io.reading import column_names
 
-        there = column_names(path)
+        there = column_names(path, self.labels)
         found: dict[str, Any] = {
             role: name
             for role, name in self.origin.columns.items()
@@ -293,10 +297,9 @@ class Method(NamedTuple):
     paper: bool
     missing: str = "error"
 
-    @property
-    def asked(self) -> str:
-        """The method as it was asked for, which may be written in several ways."""
-        return self.method or ("gmil" if self.paper else DEFAULT_METHOD)
+    def asked(self, default: str) -> str:
+        """Return the method as it was asked for, which may be written in several ways."""
+        return self.method or ("gmil" if self.paper else default)
 
     @property
     def name(self) -> str:

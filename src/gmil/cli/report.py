@@ -10,7 +10,6 @@ import click
 import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
-from gmil.cli.score import about_seen
 from gmil.cli.targets.kinds import is_of_values, report_values
 from gmil.safety.atomic import refuse_target
 
@@ -62,7 +61,7 @@ def _report_model(model: str, data: str, output: str | None, importance: int | N
     seen = origin.count_seen(found.bags)
     title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags"
     if is_of_values(target_of(estimator)):
-        click.echo(report_values(estimator, found, title, f"{len(found.bags)} bags{about_seen(seen)}", target))
+        click.echo(report_values(estimator, found, title, seen, target))
         return
     with announced(f"A page of {len(found.bags)} bags"), Stages() as progress:
         asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}

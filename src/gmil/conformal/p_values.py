@@ -37,7 +37,7 @@ class Calibration(NamedTuple):
 
     def weights(self) -> Floats:
         """Return how much every bag counts for every class, (n_bags, n_classes); they add up to bags, or groups."""
-        counted = (self.members & np.isfinite(self.scores)).astype(np.float64)
+        counted = (self.members & ~np.isnan(self.scores)).astype(np.float64)  # infinity is sure, and counts
         if self.groups is None:
             return counted
         _, numbers = np.unique(self.groups, return_inverse=True)

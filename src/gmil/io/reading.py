@@ -19,6 +19,7 @@ from gmil.io.scanning import LABELS_FILE, read_bag_columns, scan_named
 from gmil.io.slide_folders import Request, is_read_as_slides, read_slides, refuse_slide_arguments
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import first_line, opening, parsing
+from gmil.slides.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,8 +147,13 @@ def _read_folder(path: Path, named: Named, labels: Any) -> tuple[Bags, NDArray[A
     return _with_info(lazy.load(), path, named), y
 
 
-def column_names(path: Path) -> list[str] | None:
-    """Return the columns of a table: those of CSV, TSV and Parquet files, and of the labels of a folder; else None."""
+def column_names(path: Path, labels: Sequence[str] = ()) -> list[str] | None:
+    """Return the columns of a table: those of CSV, TSV and Parquet files, and of the labels of a folder; else None.
+
+    ``labels`` are the tables of labels of a folder, where they do not lie in it.
+    """
+    if path.is_dir() and labels:
+        return [name for table in labels if Path(table).exists() for name in read_table(table).names]
     if path.is_dir():
         table = path / LABELS_FILE
         own = [name for file in sorted(path.glob("*.parquet"))[:1] for name in read_schema(file).names]

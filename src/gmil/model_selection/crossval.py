@@ -170,8 +170,11 @@ def cross_validate(
         found = fold_by_fold(estimator, work, folds, random_state, n_processes)
     else:
         found = _all_at_once(together, estimator, work, folds)
-    grades = getattr(last_step(estimator)[1], "grades", None)
-    return replace(found, groups=groups, random_state=random_state, grades=None if grades is None else list(grades))
+    grades = None
+    if target == "ordinal":
+        given = getattr(last_step(estimator)[1], "grades", None)
+        grades = np.unique(y).tolist() if given is None else list(given)
+    return replace(found, groups=groups, random_state=random_state, grades=grades)
 
 
 def _every_fold(folds: Integers, random_state: int) -> list[Fold]:

@@ -53,7 +53,7 @@ class CVResult:
         Scores of instances by the model of the fold that tested their bag, and measures of them, where labels of
         instances were given: ``instances.auc()``, ``average_precision()``, ``auc_within()``, ``intervals()``.
     grades : list or None
-        The classes from the lowest to the highest, where the estimator was told.
+        The classes from the lowest to the highest, where they are ordered.
     """
 
     y: NDArray[Any]

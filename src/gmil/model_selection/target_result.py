@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,21 +143,25 @@ class TargetResult:
         own: dict[str, Any] = {"level": level, "random_state": random_state}
         if self.target == "survival":
             return {"concordance": self._concordance_interval(own), **self._brier_interval(own)}
-        values, predictions = self.y.reshape(len(self.y), -1), self.predictions[0].mean(axis=0)
-        predictions = predictions.reshape(values.shape)
+        values, repeats = self.by_repeat()
         return {
-            name: target_metrics.resampled_interval(
-                lambda one, other, measure=measure: _over_targets(measure, one, other),  # type: ignore[misc]
-                values,
-                predictions,
-                self.groups,
-                **own,
-            )
+            name: target_metrics.resampled_interval(partial(over_repeats, measure), values, repeats, self.groups, **own)
             for name, measure in target_metrics.MEASURES.items()
         }
 
+    def by_repeat(self) -> tuple[Floats, Floats]:
+        """Return values, (n_bags, n_targets), and predictions of the first setting, (n_bags, n_repeats, n_targets)."""
+        values = self.y.reshape(len(self.y), -1)
+        return values, np.stack([repeat.reshape(values.shape) for repeat in self.predictions[0]], axis=1)
+
+    def mean_pairs(self) -> tuple[Floats, Floats]:
+        """Return which pairs of bags are in order, and which can be, means over repeats of the first setting."""
+        by_repeat = zip(*(self._pairs(0, repeat) for repeat in range(len(self.folds))), strict=True)
+        right, total = (np.asarray(np.mean(parts, axis=0), dtype=np.float32) for parts in by_repeat)
+        return right, total
+
     def _concordance_interval(self, own: dict[str, Any]) -> tuple[float, float]:
-        right, total = (np.asarray(part, dtype=np.float32) for part in self._pairs(0, 0))
+        right, total = self.mean_pairs()
         some = slice(None)
         if len(right) > _MOST_PAIRED:
             some = np.random.default_rng(0).choice(len(right), _MOST_PAIRED, replace=False)  # type: ignore[assignment]
@@ -193,6 +198,11 @@ class TargetResult:
 
 def _over_targets(measure: Any, values: Floats, predictions: Floats) -> float:
     return float(np.mean([measure(one, other) for one, other in zip(values.T, predictions.T, strict=True)]))
+
+
+def over_repeats(measure: Any, values: Floats, repeats: Floats) -> float:
+    """Return the mean of a measure over repeats, (n_bags, n_repeats, n_targets): that of mean predictions is better."""
+    return float(np.mean([_over_targets(measure, values, repeats[:, i]) for i in range(repeats.shape[1])]))
 
 
 def _plain(values: Floats) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,10 @@ import numpy as np
 from gmil.checks.controls import CONTROLS as CLASS_CONTROLS
 from gmil.checks.targets import CONTROLS
 from gmil.model_selection.crossval import cross_validate
+from gmil.model_selection.folds import last_step
 from gmil.model_selection.metrics import quadratic_kappa
 from gmil.model_selection.target_metrics import r2, resampled_rows
+from gmil.model_selection.target_result import over_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,12 +110,21 @@ def compare_values(
         )
         if progress is not None:
             progress(number, len(everything))
+    if target == "ordinal":
+        results = _in_one_order(results, estimators)
     drawn = {name: _resampled(result, target) for name, result in results.items()}
     values = {name: _value(result, target) for name, result in results.items()}
     ranked = sorted(values, key=lambda name: -values[name])
     best = next(name for name in ranked if name in estimators)
     rows = [_row(name, values, drawn, best, control=name not in estimators) for name in ranked]
     return TargetComparison(results, rows, MEASURES[target])
+
+
+def _in_one_order(results: dict[str, Any], estimators: Mapping[str, Any]) -> dict[str, Any]:
+    """Return results whose grades have the order that an estimator was given: others were told none."""
+    given = [getattr(last_step(estimator)[1], "grades", None) for estimator in estimators.values()]
+    grades = next((list(order) for order in given if order is not None), None)
+    return results if grades is None else {name: replace(result, grades=grades) for name, result in results.items()}
 
 
 def _value(result: Any, target: str) -> float:
@@ -125,14 +136,14 @@ def _resampled(result: Any, target: str) -> Any:
     """Return the main measure in every resample; the same draws for all methods on the same bags."""
     draws = resampled_rows(len(result.y), result.groups, 0)
     if target == "survival":
-        right, total = (np.asarray(part, dtype=np.float32) for part in result._pairs(0, 0))
+        right, total = result.mean_pairs()
         counts = [np.bincount(rows, minlength=len(right)).astype(np.float32) for rows in draws]
         return np.array([(own @ right @ own) / (own @ total @ own) for own in counts])
     if target == "ordinal":
         true, predicted = result.ranks()
-        return np.array([quadratic_kappa(true[rows], predicted[0, 0][rows]) for rows in draws])
-    predictions = result.predictions[0].mean(axis=0)
-    return np.array([r2(result.y[rows].ravel(), predictions[rows].ravel()) for rows in draws])
+        return np.array([np.mean([quadratic_kappa(true[rows], one[rows]) for one in predicted[0]]) for rows in draws])
+    values, repeats = result.by_repeat()
+    return np.array([over_repeats(r2, values[rows], repeats[rows]) for rows in draws])
 
 
 def _row(name: str, values: dict[str, float], drawn: dict[str, Any], best: str, *, control: bool) -> dict[str, Any]:

@@ -32,6 +32,7 @@ TITLES = {
     "brier": "integrated Brier score (0 is best)",
 }
 """The measures of values and times, as tables call them."""
+_HELD_OUT = "Every bag was predicted by a model that never saw it."
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class TargetSection:
     notes: list[str]
     figures: dict[str, Any]
     predictions: list[dict[str, Any]]
+    legend: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,24 @@ class TargetPage:
         return target
 
 
-def section_of(result: TargetResult, title: str, bags: Any = None) -> TargetSection:
-    """Return what is shown of held-out predictions; of several repeats the first."""
-    figures = result.figures()
-    names = _names(result, bags)
-    shown = (_values if result.target == "regression" else _times)(result, names)
-    return TargetSection(title, rows_of(figures), *shown, figures, _bags(result, names))
+def section_of(result: TargetResult, title: str, bags: Any = None, n_seen: int | None = None) -> TargetSection:
+    """Return what is shown of predictions; of several repeats the first.
+
+    ``n_seen`` tells how many bags the model was fitted on; None is cross-validation, where it is none.
+    """
+    figures, names = result.figures(), _names(result, bags)
+    of_values = result.target == "regression"
+    panels, notes = (_values if of_values else _times)(result, names)
+    notes.append(_HELD_OUT if n_seen is None else _about_seen(n_seen, len(names)))
+    legend = () if of_values else tuple(kind.label for kind in drawn.RISK_GROUPS)
+    return TargetSection(title, rows_of(figures), panels, notes, figures, _bags(result, names), legend)
+
+
+def _about_seen(n_seen: int, n_bags: int) -> str:
+    """Return the note that a page of a model has about its training bags."""
+    if n_seen:
+        return f"The model was fitted on {n_seen} of the {n_bags} bags: figures and pictures are too good."
+    return "No bag is known to be a training bag of the model."
 
 
 def comparison_page(found: Any, title: str, bags: Any = None) -> TargetPage:
@@ -121,15 +135,16 @@ def rows_of(figures: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def verdict_of(name: str, figures: dict[str, Any]) -> str:
-    """Return the main measure in a sentence."""
+def verdict_of(name: str, figures: dict[str, Any], n_seen: int = 0) -> str:
+    """Return the main measure in a sentence, without a judgement where the model was fitted on some of the bags."""
     main = "r2" if figures["target"] == "regression" else "concordance"
     low, high = figures[f"{main}_interval"]
     floor = 0.0 if main == "r2" else 0.5
     what = "the mean of all bags" if main == "r2" else "chance"
-    than = "better than" if low > floor else "no better than"
+    than = f"{'better than' if low > floor else 'no better than'} {what}"
+    judged = f"too good: {n_seen} bags trained the model" if n_seen else than
     title = TITLES[main].split(",")[0]
-    return f"{name}: {title} {figures[main]:.3f} ({low:.3f} to {high:.3f}), {than} {what}."
+    return f"{name}: {title} {figures[main]:.3f} ({low:.3f} to {high:.3f}), {judged}."
 
 
 def _names(result: TargetResult, bags: Any) -> list[str]:
@@ -144,7 +159,7 @@ def _values(result: TargetResult, names: list[str]) -> tuple[list[tuple[str, Plo
         of = f", target {number}" if values.shape[1] > 1 else ""
         panels.append((f"Predicted against true{of}", drawn.predicted_against_true(one, other, names)))
         panels.append((f"Residuals{of}", drawn.residuals(one, other, names)))
-    return panels, ["A point is a bag, predicted by a model that never saw it."]
+    return panels, ["A point is a bag."]
 
 
 def _times(result: TargetResult, names: list[str]) -> tuple[list[tuple[str, Plot]], list[str]]:  # noqa: ARG001
@@ -153,14 +168,14 @@ def _times(result: TargetResult, names: list[str]) -> tuple[list[tuple[str, Plot
     panels, notes = [], []
     if len(np.unique(groups)) == 2:
         panels.append(("Kaplan-Meier curves of risk groups", drawn.survival_of_groups(result.y, groups)))
-        p_value = log_rank(result.y, groups) if _both_followed(result.y, groups) else float("nan")
-        notes.append(f"Bags with a risk above the median against the others: log-rank test, p = {p_value:.2g}.")
+        tested = f"p = {log_rank(result.y, groups):.2g}" if _both_followed(result.y, groups) else "not assessable"
+        notes.append(f"Bags with a risk above the median against the others: log-rank test, {tested}.")
     if result.curves is not None and result.times is not None and len(result.times):
         middle = len(result.times) // 2
         time = float(result.times[middle])
         chart = drawn.survival_calibration(result.y, result.curves[0, 0][:, middle], time)
         panels.append(("Calibration", chart))
-    return panels, [*notes, "Risks and curves are of models that never saw the bag."]
+    return panels, notes
 
 
 def _both_followed(y: Any, groups: Any) -> bool:

@@ -185,6 +185,8 @@ def _verdict(asked: Validation, found: Assessment) -> str:
     low, high = (percent(limit) for limit in accuracy.interval or (None, None))
     auc = figures["auc_mean"].value
     area = "" if auc is None else f", AUC {auc:.3f}"
+    if "kappa" in figures:
+        area += f", quadratic kappa {figures['kappa'].value:.3f}"
     return (
         f"{_method(asked)}{asked.name}: held-out accuracy {percent(accuracy.value)} % ({low} to {high}){area}; "
         f"majority class {percent(figures['majority_accuracy'].value)} %."

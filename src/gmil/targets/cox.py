@@ -17,6 +17,7 @@ from gmil.sampling import make_generator
 from gmil.target_checks import check_outcomes
 from gmil.targets.losses import Cox
 from gmil.targets.survival import FITTED_HAZARD, HazardMixin
+from gmil.transform.scaling import safe_units
 from gmil.transform.vectors import BagSummaries
 from gmil.validation import check_groups
 
@@ -100,10 +101,11 @@ class BagCox(HazardMixin, BagEstimator):
         numbers = check_groups(groups, len(bags))
         self.transformer_ = BagSummaries(tuple(self.statistics)).fit(bags)
         vectors = np.asarray(self.transformer_.transform(bags), dtype=np.float64)
-        self.mean_, spread = vectors.mean(axis=0), vectors.std(axis=0)
-        scaled = (vectors - self.mean_) / np.where(spread > 0, spread, 1.0)
+        ends = vectors.min(axis=0), vectors.max(axis=0)
+        self.mean_, spread = safe_units(vectors.mean(axis=0), vectors.std(axis=0), *ends)
+        scaled = (vectors - self.mean_) / spread
         self.penalty_ = self._penalty(scaled, outcomes, numbers)
-        self.coef_ = fit_cox(scaled, outcomes, self.penalty_) / np.where(spread > 0, spread, 1.0)
+        self.coef_ = fit_cox(scaled, outcomes, self.penalty_) / spread
         self._keep_hazard(outcomes, (vectors - self.mean_) @ self.coef_)
         return self
 

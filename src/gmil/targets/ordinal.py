@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.utils.validation import check_is_fitted
 
 from gmil.base import BagClassifier, register
 from gmil.compat import checks_parameters
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, listed
 from gmil.io.model_files.schema import Array, Kind, Number
 from gmil.parameters import parameter, parameters
 from gmil.targets.cumulative import fit_cumulative, grade_probabilities
@@ -37,7 +40,8 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
     n_centers : int or "auto", default="auto"
         The size of the codebook, as in `WeightedGMIL`.
     grades : sequence or None, default=None
-        The grades from the lowest to the highest. None: numbers by size, texts by the alphabet.
+        The grades from the lowest to the highest. None: numbers by size, texts by the alphabet, with a warning where
+        no numbers in them tell the same order.
     scales : "auto" or sequence, default="auto"
         The scalings, as in `WeightedGMIL`.
     views : sequence, default=("range", "moments", "nearest")
@@ -127,6 +131,7 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
     def _order(self) -> Integers:
         """Return the rank of every class among the classes."""
         if self.grades is None:
+            _warn_of_the_alphabet(self.classes_.tolist())
             return np.arange(len(self.classes_))
         given, classes = list(self.grades), self.classes_.tolist()
         unknown = [label for label in classes if label not in given]
@@ -151,15 +156,19 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
         odds = self._odds(X)
         if len(self.classes_) == 2:
             return self._sign() * (odds - self.thresholds_[0])
-        return odds[:, None] * self._levels() - np.concatenate([[0.0], np.cumsum(self.thresholds_)])[self.order_]
+        return self._of_grades(odds)
+
+    def _of_grades(self, odds: Floats) -> Floats:
+        """Return a decision about every one of several grades, the largest about the median grade, (n, n_classes).
+
+        They are logarithms of shares: the decision about a grade in the middle, too, is largest for bags of that grade.
+        """
+        sums = odds[:, None] * self.order_ - np.concatenate([[0.0], np.cumsum(self.thresholds_)])[self.order_]
+        return np.asarray(log_softmax(sums, axis=1))
 
     def _sign(self) -> float:
         """Return what makes decisions about the higher of two grades decisions about the positive one."""
         return 1.0 if self.classes_[self.order_.argmax()] == self.pos_label_ else -1.0
-
-    def _levels(self) -> Floats:
-        """Return the ranks of the classes less their mean: how fast decisions grow with the score."""
-        return np.asarray(self.order_ - self.order_.mean())
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probability of every grade for every bag, (n_bags, n_classes), in the order of ``classes_``.
@@ -180,7 +189,23 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
         Returns
         -------
         array of shape (n_instances,) or (n_instances, n_classes)
-            Of more than two grades a score for each; those above the middle have the sign of what it does to the grade.
+            Of more than two grades a score for each: what the instance does to the decision about that grade.
         """
         effects = self._instance_effects(X, "effect")[:, 0] * self.slope_
-        return self._sign() * effects if len(self.classes_) == 2 else effects[:, None] * self._levels()
+        if len(self.classes_) == 2:
+            return self._sign() * effects
+        bags = self._new_bags(X)
+        odds = np.repeat(self._odds(bags), bags.sizes)
+        return self._of_grades(odds) - self._of_grades(odds - effects)
+
+
+def _warn_of_the_alphabet(grades: list[Any]) -> None:
+    """Warn of more than two texts that only the alphabet orders: low, middle and high begin with high."""
+    if len(grades) < 3 or not isinstance(grades[0], str):
+        return
+    numbers = [re.search(r"\d+", grade) for grade in grades]
+    found = [int(number.group()) for number in numbers if number is not None]
+    if len(found) == len(grades) and found == sorted(set(found)):
+        return
+    msg = f"Grades that are texts are ordered by the alphabet: {listed([repr(grade) for grade in grades], 12)}. Give "
+    warnings.warn(f"{msg}their order with grades=[...], the lowest first (on the command line, --set).", stacklevel=6)

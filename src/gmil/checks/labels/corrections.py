@@ -51,13 +51,22 @@ def apply_corrections(bags: Any, y: Any, path: str | os.PathLike[str]) -> NDArra
         raise BagValidationError(msg)
     kinds = {str(label): label for label in labels}
     for name, text in table.items():
-        if text not in kinds:
+        same = [label for label in kinds if label == text] or [k for k in kinds if _plain(k) == _plain(text)]
+        if len(same) != 1:
             known = listed([repr(kind) for kind in kinds])
             bag = name_of_bag(bags, places[name])
             msg = f"{path} corrects {bag} to {text!r}, which is no class; the classes are {known}."
             raise BagValidationError(msg)
-        labels[places[name]] = kinds[text]
+        labels[places[name]] = kinds[same[0]]
     return np.array(labels, dtype=np.asarray(y).dtype)
+
+
+def _plain(text: str) -> str:
+    """Return a label as it may be written in several ways: 1 as 1.0, True as true or TRUE."""
+    try:
+        return str(float(text))
+    except ValueError:
+        return text.casefold()
 
 
 def _read(path: str | os.PathLike[str]) -> dict[str, str]:

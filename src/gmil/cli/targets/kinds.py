@@ -53,6 +53,19 @@ def with_target(method: Method, data: LabelledBags) -> LabelledBags:
     return data._replace(target=target)
 
 
+def read_times(bags: Any, y: Any, event: str, *, needs_labels: bool) -> Any:
+    """Return events and times of bags; None where they are wrong, and nobody needs them."""
+    from gmil.paper.runs.data import groups_of
+    from gmil.target_checks import outcomes_of, seen_events
+
+    try:
+        return outcomes_of(seen_events(groups_of(bags, event, "event"), parameter="event"), y)
+    except BagValidationError:
+        if needs_labels:
+            raise
+        return None
+
+
 def is_of_values(target: str | None) -> bool:
     """Tell whether a target is neither classes nor grades."""
     return target in ("regression", "survival")
@@ -108,6 +121,8 @@ def value_table(estimator: Any, bags: Any, ids: Any) -> pa.Table:
     import numpy as np
     import pyarrow as pa
 
+    from gmil.model_selection.folds import last_step
+
     values = np.asarray(estimator.predict(bags))
     table = values.reshape(len(values), -1)
     ends = ["" if values.ndim == 1 else f"_{number}" for number in range(table.shape[1])]
@@ -117,7 +132,7 @@ def value_table(estimator: Any, bags: Any, ids: Any) -> pa.Table:
         for end, (low, high) in zip(ends, limits.transpose(1, 2, 0), strict=True):
             columns |= {f"low_90{end}": low, f"high_90{end}": high}
     if hasattr(estimator, "predict_survival_function"):
-        curves, times = estimator.predict_survival_function(bags), estimator.unique_times_
+        curves, times = estimator.predict_survival_function(bags), last_step(estimator)[1].unique_times_
         below = curves <= 0.5
         median = np.where(below.any(axis=1), times[below.argmax(axis=1)], np.nan)
         columns = {"bag": ids, "risk": values, "median_time": median}
@@ -139,7 +154,7 @@ def score_table(estimator: Any, data: LabelledBags, about: dict[str, Any], title
     print_table(["measure", "value", "95 % interval"], [list(row) for row in rows_of(figures)], title=title)
 
 
-def report_values(estimator: Any, data: LabelledBags, title: str, note: str, target: Path) -> str:
+def report_values(estimator: Any, data: LabelledBags, title: str, n_seen: int, target: Path) -> str:
     """Write the page of a model and bags with values or times; return the verdict."""
     from gmil.model_selection.target_crossval import target_of
     from gmil.model_selection.target_scoring import score_values
@@ -149,7 +164,7 @@ def report_values(estimator: Any, data: LabelledBags, title: str, note: str, tar
         msg = f"{data.name} has no labels, and a page of values compares predictions with them. Name them with --label."
         raise BagValidationError(msg)
     found = score_values(estimator, data.bags, data.y, target_of(estimator), data.groups)
-    section = section_of(found, data.name, data.bags)
-    page = TargetPage(title, verdict_of(data.name, section.figures), note, [section])
+    section = section_of(found, data.name, data.bags, n_seen)
+    page = TargetPage(title, verdict_of(data.name, section.figures, n_seen), f"{len(data.bags)} bags", [section])
     say(f"{page.save(target)} is written.")
     return page.verdict

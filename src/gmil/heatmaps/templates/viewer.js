@@ -102,7 +102,7 @@
   const percent = (p) => `${(100 * p).toFixed(p > 0.995 || p < 0.005 ? 1 : 0)}\u00a0%`;
   const stated = (slide, model) => {
     const { predicted, label, probability } = slide.results[model];
-    return probability === null ? predicted : `${predicted} (${predicted === label ? '' : `${label} `}${percent(probability)})`;
+    return probability === null ? predicted : `${predicted} (${predicted === label ? '' : `${label}: `}${percent(probability)})`;
   };
 
   // ---- gallery

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.io.model_files.schema import Choice, Items, OrNone, Record
+from gmil.io.model_files.schema import Choice, Items, OrMissing, OrNone, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +29,8 @@ class Origin(NamedTuple):
     features: str | None = None
     """One list column; the names of several are the features of the model."""
     marks: tuple[str, ...] = ()
+    event: str | None = None
+    """Of times: the column that tells whether the event was seen."""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -59,7 +61,9 @@ class Origin(NamedTuple):
         return cls(**{**found, "marks": tuple(found["marks"])})
 
 
-_KIND = Record({**dict.fromkeys(Origin._fields, OrNone(Choice())), "marks": Items(Choice())})
+_KIND = Record(
+    {**dict.fromkeys(Origin._fields, OrNone(Choice())), "marks": Items(Choice()), "event": OrMissing(Choice())}
+)
 
 
 def marks_of(bags: Bags) -> Iterable[str]:

@@ -30,6 +30,9 @@ def figures_of_result(result: CVResult, interval: list[float] | None = None) -> 
         Figure("balanced_accuracy_mean", "balanced accuracy, %", found["balanced_accuracy_mean"]),
         Figure("majority_accuracy", "accuracy of the majority class, %", found["majority_accuracy"]),
     ]
+    if result.grades is not None:
+        kappa = Figure("kappa", "quadratic kappa", result.kappa(), list(result.kappa_interval()), percent=False)
+        figures.insert(0, kappa)
     return [figure for figure in figures if figure.key != "accuracy_std" or figure.value is not None]
 
 
