@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from gmil.engine.arrays import is_of_kernels
+from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances  # part of this backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,29 +71,6 @@ def sq_distances(X: Instances, centers: Floats) -> Floats:
         block = slice(start, start + rows)
         out[block] = _expand((X[block] - shift).astype(X.dtype, copy=False), moved_centers)
     return out
-
-
-def sparse_sq_distances(rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats:
-    """Return squared distances between sparse rows and centres that were prepared, (n_rows, n_centers).
-
-    They are ``scale * (x.m + inner) + length + outer``, none below zero.
-
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n_features)
-    matrix : array of shape (n_features, n_centers)
-        The columns m.
-    terms : array of shape (2, n_centers)
-        ``inner`` and ``outer``.
-    per_row : array of shape (n_rows, 2)
-        ``scale`` and ``length``.
-    """
-    found: Floats = rows @ matrix
-    found += terms[0]
-    found *= per_row[:, :1]
-    found += per_row[:, 1:]
-    found += terms[1]
-    return np.maximum(found, 0, out=found)
 
 
 def l1_distances(X: Floats, Y: Floats) -> Floats:
