@@ -10,7 +10,7 @@ from gmil.engine import resolve
 from gmil.transform.space import Space, fit_scaling
 from gmil.weighted import mostly_zero
 from gmil.weighted.block_vectors import Wanted, vectors_of
-from gmil.weighted.mostly_zero import InColumns, SparseRows
+from gmil.weighted.mostly_zero import InColumns, SideBySide, SparseRows
 from gmil.weighted.views import SCALES, fit_spaces, in_single_precision
 from gmil.weighted.witness import Scorer
 
@@ -36,20 +36,26 @@ def _exact(scaled, centers):
 def test_distances_are_those_of_scaled_instances(X, scale):
     space = fit_scaling(X, scale)
     scaled = in_single_precision(space, X)
-    own = InColumns.of(space, 40)
-    found = own.sq_distances(SparseRows.of(X, OFFSETS), own.factors(scaled[::7]))
+    own, rows = InColumns.of(space, 40), SparseRows.of(X, OFFSETS)
+    (measured,) = SideBySide([own]).measure(rows)
+    found = own.sq_distances(rows, own.factors(scaled[::7]), measured.lengths, BACKEND)
     expected = _exact(scaled, scaled[::7])
     assert found.dtype == np.float32
     assert_allclose(found, expected, atol=1e-6 * expected.max())
 
 
-@pytest.mark.parametrize("scale", ["l2", "standard+l2", "minmax+l2"])
-def test_moments_are_those_of_scaled_instances(X, scale):
-    space = fit_scaling(X, scale)
-    expected = BACKEND.bag_moments(in_single_precision(space, X).astype(float), OFFSETS)
-    found = InColumns.of(space, 40).moments(SparseRows.of(X, OFFSETS), np.diff(OFFSETS))
-    assert_allclose(found, expected, atol=2e-7)
-    assert_array_equal(found[1:3, 2], 0)  # one instance, and equal ones, do not deviate at all
+@pytest.mark.parametrize("entries", [1, 1_000_000])
+def test_moments_are_those_of_scaled_instances(X, entries, monkeypatch):
+    monkeypatch.setattr(mostly_zero, "_ENTRIES_AT_ONCE", entries)  # of one scaling after the other, or of all at once
+    spaces = [fit_scaling(X, scale) for scale in ("standard", "l2", "rank", "standard+l2", "minmax+l2")]
+    beside = SideBySide([InColumns.of(space, 40) for space in spaces], [1, 3, 4])
+    found = beside.measure(SparseRows.of(X, OFFSETS))
+    assert found[2] is None
+    assert found[0].moments is None
+    for place in (1, 3, 4):
+        expected = BACKEND.bag_moments(in_single_precision(spaces[place], X).astype(float), OFFSETS)
+        assert_allclose(found[place].moments, expected, atol=2e-7)
+        assert_array_equal(found[place].moments[1:3, 2], 0)  # one instance, and equal ones, do not deviate at all
 
 
 @pytest.mark.parametrize("scale", ["standard", "minmax", None])
@@ -72,10 +78,10 @@ def test_scalings_that_single_precision_is_too_narrow_for_stay_dense(X):
     assert InColumns.of(Space(np.zeros(40), 1e-20 * ones), 40) is None
     assert InColumns.of(fit_scaling(X, "rank"), 40) is None
     large = InColumns.of(Space(), 40)
-    assert large.sq_distances(SparseRows.of(1e17 * X, OFFSETS), large.factors(X[:2])) is None
+    assert SideBySide([large]).measure(SparseRows.of(1e17 * X, OFFSETS)) == [None]
     # All of an instance but its last digits is the shift, and these would be brought to length one.
     near = InColumns(X[0].astype(float), ones, True)
-    assert near.moments(rows, np.diff(OFFSETS)) is None
+    assert SideBySide([near], [0]).measure(rows) == [None]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -15,6 +15,7 @@ from tests import noisy_or_reference
 import gmil
 from gmil import BagValidationError, WeightedGMIL
 from gmil.engine import resolve
+from gmil.weighted import spread
 from gmil.weighted.effects import first_order_effects
 from gmil.weighted.instances import instance_scores
 from gmil.weighted.noisy_or import bag_log_probabilities, fit_noisy_or
@@ -303,6 +304,22 @@ def make_large(seed, n_bags=40, size=200, n_features=20):
     X[witness, 0] += 4
     features = (3 * X / np.sqrt(n_features)).astype(np.float32)
     return features, np.arange(0, len(X) + 1, size), positive, witness
+
+
+def test_starts_of_many_fits_multiply_every_instance_once(monkeypatch):
+    rng, offsets = np.random.default_rng(0), np.arange(0, 361, 12)
+    features, fold, label = rng.normal(size=(360, 6)).astype(np.float32), np.arange(30) % 3, np.arange(30) // 3 % 4
+    inside = np.repeat(np.stack([*(fold != one for one in range(3)), fold < 3]), 4, axis=0)
+    positive, start = np.tile(label == np.arange(4)[:, None], (4, 1)), np.zeros((16, 7))
+    taken = []
+    monkeypatch.setattr(spread, "take_rows", lambda rows, which: taken.extend(which) or rows[which])
+    together = spread.spread_starts(features, offsets, inside, positive, start)
+    assert sorted(taken) == list(range(360))
+    for job in range(16):
+        alone = spread.spread_starts(features, offsets, *(part[job : job + 1] for part in (inside, positive, start)))
+        found = [own[job] for own in together]
+        in_order = np.sign(found[0][0]) == np.sign(alone[0][0, 0])  # the two senses of a direction have no order
+        np.testing.assert_allclose(found if in_order else found[::-1], [own[0] for own in alone], rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "torch"])

@@ -54,6 +54,33 @@ class TestDistances:
         assert_allclose(backend().sq_distances(X, centers), exact, rtol=0, atol=4e-6 * exact.max())
         assert_allclose(backend().assign(X, centers)[1], exact.min(axis=1), rtol=0, atol=4e-6 * exact.max())
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("n_centers", [1, 3, 8, 17, 63, 203])
+    def test_of_sparse_rows_are_those_of_the_reference(self, n_centers, dtype):
+        rng = np.random.default_rng(n_centers)
+        dense = rng.random((150, 40)) * (rng.random((150, 40)) < 0.1)
+        dense[7:9] = 0
+        rows = sp.csr_array(dense.astype(dtype))
+        given = [rng.normal(size=shape).astype(dtype) for shape in ((40, n_centers), (2, n_centers), (150, 2))]
+        expected = reference.sparse_sq_distances(rows, *given)
+        assert 0 < np.count_nonzero(expected) < expected.size
+        for n_threads in (1, 2):
+            found = backend(n_threads).sparse_sq_distances(rows, *given)
+            assert_alike(found, expected, rtol=1e-5, atol=1e-5)
+        nothing = backend().sparse_sq_distances(sp.csr_array((150, 40), dtype=dtype), *given)
+        assert_array_equal(nothing, reference.sparse_sq_distances(sp.csr_array((150, 40), dtype=dtype), *given))
+
+    def test_of_sparse_rows_that_are_damaged_are_refused(self):
+        rows, ones = sp.csr_array(np.eye(3)), np.ones((3, 2))
+        given = ones, np.ones((2, 2)), ones
+        for part, wrong in (("indices", 3), ("indices", -1), ("indptr", 4)):
+            damaged = rows.copy()
+            getattr(damaged, part)[2] = wrong
+            with pytest.raises(ValueError, match=r"Row [12] has numbers in columns that are not there"):
+                backend().sparse_sq_distances(damaged, *given)
+        with pytest.raises(ValueError, match="terms does not fit"):
+            backend().sparse_sq_distances(rows, ones, ones, ones)
+
     def test_no_instances_give_no_distances(self):
         assert backend().sq_distances(np.empty((0, 3)), np.ones((2, 3))).shape == (0, 2)
         labels, nearest = backend().assign(np.empty((0, 3)), np.ones((2, 3)))

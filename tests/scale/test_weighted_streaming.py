@@ -53,6 +53,22 @@ def test_features_that_are_far_from_zero_lose_no_digits(make_labelled, dtype):
         np.testing.assert_allclose(model.decision_function(lazy), model.decision_function(bags), rtol=1e-2, atol=1e-2)
 
 
+def test_half_precision_in_memory_is_widened_block_by_block(make_labelled, monkeypatch):
+    bags, y = make_labelled()
+    narrow = bags.instances.astype(np.float16)
+    monkeypatch.setattr("gmil.scale.passes._BYTES_OF_A_PART", narrow.nbytes // 8)
+    widened: list[int] = []
+    as_array = gmil.scale.passes.ArraySource.as_array
+    monkeypatch.setattr(
+        gmil.scale.passes.ArraySource, "as_array", lambda self, X: widened.append(len(X)) or as_array(self, X)
+    )
+    lazy, model = gmil.LazyBags.from_array(narrow, bags.offsets), gmil.WeightedGMIL(sample_size=100, random_state=0)
+    found = model.fit(lazy, y).decision_function(lazy)
+    assert max(widened) <= len(narrow) / 7
+    same = gmil.Bags(narrow, bags.offsets)
+    np.testing.assert_allclose(model.fit(same, y).decision_function(same), found, **CLOSE)
+
+
 def test_without_a_sample_size_streamed_bags_are_thinned_to_one(stored, monkeypatch):
     bags, lazy, y = stored
     monkeypatch.setattr("gmil.weighted.streaming.SAMPLE_SIZE", 200)

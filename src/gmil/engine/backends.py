@@ -33,6 +33,8 @@ class Backend(Protocol):
 
     def sq_distances(self, X: Instances, centers: Floats) -> Floats: ...  # noqa: D102
 
+    def sparse_sq_distances(self, rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats: ...  # noqa: D102
+
     def l1_distances(self, X: Floats, Y: Floats) -> Floats: ...  # noqa: D102
 
     def column_ranks(self, X: Floats, knots: Floats) -> Floats: ...  # noqa: D102

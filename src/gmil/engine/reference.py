@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from gmil.engine.arrays import is_of_kernels
+from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances  # part of this backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

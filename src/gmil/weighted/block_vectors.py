@@ -16,7 +16,7 @@ from gmil.engine import moments, one_blas_thread, resolve
 from gmil.engine.resident import as_array, blocks_for, device_of, in_own_stream, resident
 from gmil.scale.resident import reduce_on_device
 from gmil.transform.space import Space
-from gmil.weighted.mostly_zero import Factors, InColumns, SparseRows
+from gmil.weighted.mostly_zero import Factors, InColumns, Measured, SideBySide, SparseRows
 from gmil.weighted.views import CentersInSpace, bounded, in_single_precision
 from gmil.weighted.witness import landmark_step, similarities
 from gmil.weighted.witness_fitting import largest_and_total
@@ -139,17 +139,17 @@ class _Work:
         self.codebooks[number].members[owner] = centers
         return number
 
-    def tables(self, block: _Block, backend: Backend) -> Iterator[Any]:
+    def tables(self, block: _Block, measured: Measured | None, backend: Backend) -> Iterator[Any]:
         """Yield the tables that `names` names."""
         offsets, at = block.offsets, (self.space, backend)
         if "range" in self.kinds:
             yield backend.bag_min(block.under(*at), offsets)
             yield backend.bag_max(block.under(*at), offsets)
         if "moments" in self.kinds:
-            found = self._sparse_moments(block)
-            yield backend.bag_moments(block.under(*at), offsets) if found is None else found
+            known = None if measured is None else measured.moments
+            yield backend.bag_moments(block.under(*at), offsets) if known is None else known
         for number, codebook in enumerate(self.codebooks):
-            squares = self._sparse_distances(block, number)
+            squares = self._sparse_distances(block, measured, number, backend)
             if squares is None:
                 squares = backend.sq_distances(block.single(*at), codebook.joined[0])
             yield from codebook.tables(squares, offsets, backend)
@@ -159,15 +159,13 @@ class _Work:
                 scoring.scorer.scores_of(block.single(*at)) if scores is None else scores, offsets
             )
 
-    def _sparse_moments(self, block: _Block) -> Floats | None:
+    def _sparse_distances(
+        self, block: _Block, measured: Measured | None, codebook: int, backend: Backend
+    ) -> Floats | None:
         own = self.in_columns
-        if block.sparse is None or own is None or not own.unit_length:  # else they are sums of the block as it is
+        if block.sparse is None or own is None or measured is None:
             return None
-        return own.moments(block.sparse, np.diff(block.offsets))
-
-    def _sparse_distances(self, block: _Block, codebook: int) -> Floats | None:
-        own = self.in_columns
-        return None if block.sparse is None or own is None else own.sq_distances(block.sparse, self._factors[codebook])
+        return own.sq_distances(block.sparse, self._factors[codebook], measured.lengths, backend)
 
     def _sparse_scores(self, block: _Block, scoring: int) -> Floats | None:
         own = self.in_columns
@@ -199,6 +197,11 @@ class _Work:
         for place, codebook in enumerate(self.codebooks):
             yield from codebook.names((number, place))
         yield from _names_of_scores(self.scorings)
+
+    @property
+    def n_products(self) -> int:
+        """How many tables need the lengths of instances."""
+        return len(self.codebooks) + (self.space.unit_length and "moments" in self.kinds)
 
     @property
     def n_centers(self) -> int:
@@ -240,7 +243,11 @@ def vectors_of(bags: LazyBags, wanted: Sequence[Wanted], backend: Backend) -> li
 
 def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backend) -> list[Any]:
     """Make the tables of all works in one pass; where instances lie on the device of the backend, they stay there."""
-    function = functools.partial(_block_tables, works=works, backend=resolve(backend.name, 1))
+    columns = [work.in_columns if work.n_products else None for work in works]
+    # Other moments are those of the block as it is.
+    places = [i for i, own in enumerate(columns) if own and own.unit_length and "moments" in works[i].kinds]
+    beside = SideBySide(columns, places)
+    function = functools.partial(_block_tables, works=works, beside=beside, backend=resolve(backend.name, 1))
     X = bags.tensor_on(device_of(backend))
     if X is None:
         n_threads, size = blocks_for(backend)
@@ -251,12 +258,14 @@ def _reduce(bags: LazyBags, works: list[_Work], joins: list[Any], backend: Backe
     return reduce_on_device(bags, function, joins, X, row_entries)
 
 
-def _block_tables(block: Any, works: Sequence[_Work], backend: Backend) -> list[Any]:
+def _block_tables(block: Any, works: Sequence[_Work], beside: SideBySide, backend: Backend) -> list[Any]:
     """Return the tables of all works for some bags, one after the other."""
     with in_own_stream(block.instances, backend):
         X = resident(block.instances, backend)
         own = _Block(X, block.offsets)
-        found = [table for work in works for table in work.tables(own, backend)]
+        measured = [None] * len(works) if own.sparse is None else beside.measure(own.sparse)
+        pairs = zip(works, measured, strict=True)
+        found = [table for work, known in pairs for table in work.tables(own, known, backend)]
         return [as_array(table) for table in found]
 
 

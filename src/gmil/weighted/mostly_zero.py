@@ -15,7 +15,10 @@ import scipy.sparse as sp
 from gmil.engine.resident import is_tensor
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats, Integers
+    from collections.abc import Sequence
+
+    from gmil.engine import Backend
+    from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.transform.space import Space
 
 _MOST = 0.1
@@ -26,16 +29,18 @@ _FINEST = 1e-12
 """Units below this, too; and so are instances of which no more than the next is left where they are moved."""
 _SHORTEST = 1e-6
 _ROUNDING = 1e-13
+_ENTRIES_AT_ONCE = 1_000_000
+"""Of tables with a row a bag that are made in one reading of a block."""
 
 
 class SparseRows(NamedTuple):
     """A block by the numbers in it that are not zero."""
 
     rows: Any  # csr_array of shape (n_instances, n_features), in single precision
-    squares: Any  # the same with the squares of all numbers, in double precision
-    bag_of_row: Integers  # (n_instances,)
+    values: Any  # the same in double precision
+    squares: Any  # the same with the squares of all numbers
+    offsets: Integers  # (n_bags + 1,)
     cell_of: Integers  # (n_values,): bag and column of every number, as one number
-    row_of: Integers  # (n_values,)
 
     @classmethod
     def of(cls, X: Any, offsets: Integers) -> SparseRows | None:
@@ -46,28 +51,35 @@ class SparseRows(NamedTuple):
         counts = np.count_nonzero(differs, axis=1)
         if counts.sum() > _MOST * X.size:
             return None
-        places = np.flatnonzero(differs)
-        row_of, columns = np.divmod(places, X.shape[1])
-        values = X.ravel()[places].astype(np.float32, copy=False)
+        row_of, columns = np.divmod(np.flatnonzero(differs), X.shape[1])
+        single = X[differs].astype(np.float32, copy=False)
         short, starts = columns.astype(np.int32), np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-        rows = sp.csr_array((values, short, starts), shape=X.shape)
-        squares = sp.csr_array((np.square(values, dtype=np.float64), short, starts), shape=X.shape)
+        double = single.astype(np.float64)
+        rows, values, squares = (
+            sp.csr_array((own, short, starts), shape=X.shape) for own in (single, double, double**2)
+        )
         bag_of_row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        return cls(rows, squares, bag_of_row, bag_of_row[row_of] * X.shape[1] + columns, row_of)
+        return cls(rows, values, squares, offsets, bag_of_row[row_of] * X.shape[1] + columns)
 
-    def bag_sums(self, values: Floats, n_bags: int) -> Floats:
-        """Return sums over bags of numbers that stand in the place of those that are not zero, (n_bags, n_features)."""
-        n_features = self.rows.shape[1]
-        found: Any = np.bincount(self.cell_of, values, minlength=n_bags * n_features)
-        return np.asarray(found.reshape(n_bags, n_features))
+    def bag_sums(self, table: Any, weights: Floats) -> Floats:
+        """Return sums over bags of the rows of a table of this block, with weights, (n_weights, n_bags, n_features).
+
+        ``weights`` are (n_instances, n_weights); one reading of the numbers serves several.
+        """
+        n_bags, n_features = len(self.offsets) - 1, table.shape[1]
+        shape = n_bags * n_features, len(weights)
+        in_cells = sp.csc_array((table.data, self.cell_of, table.indptr), shape=shape)
+        at_once = max(1, _ENTRIES_AT_ONCE // shape[0])
+        runs = range(0, weights.shape[1], at_once)
+        sums = [in_cells @ np.ascontiguousarray(weights[:, start : start + at_once]) for start in runs]
+        return np.concatenate([found.T for found in sums]).reshape(-1, n_bags, n_features)
 
 
 class Factors(NamedTuple):
-    """What rows are multiplied with to be compared with centres: these times -2."""
+    """What rows are multiplied with to be compared with centres: these times -2. All in single precision."""
 
-    matrix: Floats  # (n_features, n_centers), all in single precision
-    added: Floats  # (n_centers,): to the product
-    lengths: Floats  # (n_centers,): squared, of the centres
+    matrix: Floats  # (n_features, n_centers)
+    terms: Floats  # (2, n_centers): what is added to the product, and squared lengths of the centres
 
 
 class InColumns(NamedTuple):
@@ -94,55 +106,83 @@ class InColumns(NamedTuple):
             own, added = np.asarray(centers, dtype=np.float64), -(centers @ origin)
         else:  # distances do not see a shift
             own, added = centers + origin, np.zeros(len(centers))
-        parts = (-2 * own / self.divisor).T, -2 * added, np.square(own).sum(axis=1)
+        parts = (-2 * own / self.divisor).T, np.stack([-2 * added, np.square(own).sum(axis=1)])
         return Factors(*(np.ascontiguousarray(part, dtype=np.float32) for part in parts))
 
-    def sq_distances(self, block: SparseRows, factors: Factors) -> Floats | None:
-        """Return squared distances to centres, (n_instances, n_centers); None where rounding would be too coarse."""
-        lengths = self._sq_lengths(block)
-        if lengths is None:
-            return None
-        found: Floats = block.rows @ factors.matrix
+    def sq_distances(self, block: SparseRows, factors: Factors, lengths: Floats, backend: Backend) -> Floats:
+        """Return squared distances to centres, (n_instances, n_centers); ``lengths`` are those of `SideBySide`."""
+        scales = np.ones_like(lengths)
         if self.unit_length:
-            found += factors.added
-            found *= np.sqrt(_inverse(lengths)).astype(np.float32)[:, None]
-            lengths = (lengths > 0).astype(np.float64)
-        found += lengths.astype(np.float32)[:, None]
-        found += factors.lengths
-        return np.maximum(found, 0, out=found)
+            scales, lengths = np.sqrt(_inverse(lengths)), (lengths > 0).astype(np.float64)
+        per_row = np.column_stack([scales, lengths]).astype(np.float32)
+        return backend.sparse_sq_distances(block.rows, *factors, per_row)
 
     def scorer(self, scorer: Any) -> Any:
         """Return a scorer by scaled features as one by the features themselves; not with unit length."""
         own = scorer.coefficients / self.divisor.reshape(-1, *[1] * (scorer.coefficients.ndim - 1))
         return scorer._replace(coefficients=own, intercepts=scorer.intercepts - np.tensordot(self.shift, own, axes=1))
 
-    def moments(self, block: SparseRows, sizes: Integers) -> Floats | None:
-        """Return what `gmil.engine.reference.bag_moments` does of instances at length one; None as above."""
-        lengths = self._sq_lengths(block)
-        if lengths is None:
-            return None
-        n_bags, weights = len(sizes), _inverse(lengths)
-        roots = np.sqrt(weights)
-        totals, whole = (np.bincount(block.bag_of_row, part, n_bags)[:, None] for part in (roots, weights))
-        by_root, by_weight = roots[block.row_of], weights[block.row_of]
-        sums = block.bag_sums(by_root * block.rows.data, n_bags) - totals * self.shift
-        size = block.bag_sums(by_weight * block.squares.data, n_bags) + whole * self.shift**2
-        squares = size - 2 * self.shift * block.bag_sums(by_weight * block.rows.data, n_bags)
-        means, own = sums / self.divisor / sizes[:, None], self.divisor**-2
-        deviations = squares * own - means**2 * sizes[:, None]
-        deviations[deviations < _ROUNDING * size * own] = 0  # instances that are equal do not deviate
-        return np.stack([np.broadcast_to(sizes[:, None], means.shape), means, deviations], axis=1)
 
-    def _sq_lengths(self, block: SparseRows) -> Floats | None:
-        """Return squared lengths: of what is brought to length one, or of rows that are divided and not moved."""
-        own = self.divisor**-2
-        lengths = block.squares @ own
-        if self.unit_length:
-            largest = lengths + self.shift**2 @ own
-            lengths = largest - 2 * (block.rows @ (self.shift * own))
-            if (lengths < _SHORTEST * largest).any():
-                return None
-        return lengths if lengths.max(initial=0) < _LARGEST else None
+class Measured(NamedTuple):
+    """What a scaling finds of a block."""
+
+    lengths: Floats  # (n_instances,): squared
+    moments: Floats | None  # (n_bags, 3, n_features), of instances at length one
+
+
+class SideBySide:
+    """Scalings of all fits of a pass: one reading of a block measures it in all of them."""
+
+    def __init__(self, scalings: Sequence[InColumns | None], moments: Sequence[int] = ()) -> None:
+        """Take scalings, and the numbers of those whose moments are wanted; None stands for one that is no scaling."""
+        known = [(number, own) for number, own in enumerate(scalings) if own is not None]
+        self._n_scalings, self._numbers = len(scalings), [number for number, _ in known]
+        self._with_moments = np.array([number in moments for number in self._numbers], dtype=bool)
+        self._is_unit = np.array([own.unit_length for _, own in known], dtype=bool)
+        self._shift = np.array([own.shift for _, own in known])
+        self._own = np.array([own.divisor**-2 for _, own in known])  # (n_scalings, n_features)
+        parts = self._own, (self._shift * self._own)[self._is_unit] if known else self._own
+        self._factors = [np.ascontiguousarray(part.T) for part in parts]
+
+    def measure(self, block: SparseRows) -> list[Measured | None]:
+        """Return what every scaling finds; None where rounding would be too coarse."""
+        found: list[Measured | None] = [None] * self._n_scalings
+        if not self._numbers:
+            return found
+        lengths, is_exact = self._sq_lengths(block)
+        for i in np.flatnonzero(is_exact):
+            found[self._numbers[i]] = Measured(lengths[:, i], None)
+        wanted = np.flatnonzero(is_exact & self._with_moments)
+        if len(wanted):
+            for i, own in zip(wanted, self._moments(block, wanted, lengths[:, wanted]), strict=True):
+                found[self._numbers[i]] = Measured(lengths[:, i], own)
+        return found
+
+    def _sq_lengths(self, block: SparseRows) -> tuple[Floats, Booleans]:
+        """Return squared lengths, (n_instances, n_scalings), and for which scalings they are exact enough.
+
+        They are of what is brought to length one, or of rows that are divided and not moved.
+        """
+        units, is_exact = self._is_unit, np.ones(len(self._numbers), dtype=bool)
+        lengths = block.squares @ self._factors[0]
+        if units.any():
+            largest = lengths[:, units] + (self._shift**2 * self._own)[units].sum(axis=1)
+            lengths[:, units] = largest - 2 * (block.values @ self._factors[1])
+            is_exact[units] = (lengths[:, units] >= _SHORTEST * largest).all(axis=0)
+        return lengths, is_exact & (lengths.max(axis=0, initial=0) < _LARGEST)
+
+    def _moments(self, block: SparseRows, wanted: Integers, lengths: Floats) -> Floats:
+        """Return what `gmil.engine.reference.bag_moments` does, (n_wanted, n_bags, 3, n_features)."""
+        shift, own = (part[wanted, None, :] for part in (self._shift, self._own))
+        weights, sizes = _inverse(lengths), np.diff(block.offsets)[:, None]
+        both = np.hstack([np.sqrt(weights), weights])
+        totals, whole = np.split(np.add.reduceat(both, block.offsets[:-1], axis=0).T[:, :, None], 2)
+        sums, crossed = np.split(block.bag_sums(block.values, both), 2)
+        size = block.bag_sums(block.squares, weights) + whole * shift**2
+        means = (sums - totals * shift) * np.sqrt(own) / sizes
+        deviations = (size - 2 * shift * crossed) * own - means**2 * sizes
+        deviations[deviations < _ROUNDING * size * own] = 0  # instances that are equal do not deviate
+        return np.stack([np.broadcast_to(sizes, means.shape), means, deviations], axis=2)
 
 
 def _inverse(lengths: Floats) -> Floats:

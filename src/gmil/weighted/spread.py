@@ -35,12 +35,13 @@ def spread_starts(
     start : array of shape (n_jobs, n_columns + 1)
         Coefficients of zero, and intercepts with which bags are about as likely positive as not.
     """
-    centred, sizes = centre_bags(features, offsets), np.diff(offsets)
+    sizes, sides = np.diff(offsets), np.stack([inside & positive, inside & ~positive])
+    scatters = _Scatters(centre_bags(features, offsets), sizes, sides)
     starts = start.copy(), start.copy()
-    for job, (some, which) in enumerate(zip(inside, positive, strict=True)):
-        if not (some & which).any() or not (some & ~which).any():
+    for job, some in enumerate(inside):
+        if not sides[:, job].any(axis=1).all():
             continue
-        direction = widest(centred, *(np.repeat(own, sizes) for own in (some & which, some & ~which)))
+        direction = widest(scatters.of(0, job), scatters.of(1, job), int(sizes[sides[1, job]].sum()))
         values = as_array(features @ beside(direction.astype(np.float32), features))[np.repeat(some, sizes)].astype(
             np.float64
         )
@@ -67,22 +68,48 @@ def centre_bags(features: Any, offsets: Integers) -> Any:
     return features - np.repeat(means, sizes, axis=0)
 
 
-def widest(centred: Any, ours: Booleans, theirs: Booleans) -> Floats:
-    """Return the direction of the largest ratio of the variances of two sets of instances, (n_columns,).
+class _Scatters:
+    """Variances of the instances on each of two sides of every job, in all pairs of columns.
 
-    >>> X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 3.0], [0.0, -3.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
-    >>> int(np.abs(widest(X, np.arange(7) < 4, np.arange(7) >= 4)).argmax())
-    1
+    Jobs of several classes and folds share most bags: bags that are on the same side of every job are summed once,
+    unless that would be more sums than sides.
     """
-    one, other = _scatter(centred, ours), _scatter(centred, theirs)
+
+    def __init__(self, centred: Any, sizes: Integers, sides: Booleans) -> None:
+        """Take instances less the mean of their bag, and which bags are on each side, (2, n_jobs, n_bags)."""
+        self._centred, self._sizes, self._sides = centred, sizes, sides
+        patterns, cell_of = np.unique(sides.reshape(-1, len(sizes)), axis=1, return_inverse=True)
+        self._cells: list[tuple[Booleans, Floats]] = []
+        if patterns.shape[1] <= len(patterns):
+            members = (cell_of.ravel() == cell for cell in range(patterns.shape[1]))
+            is_on = np.moveaxis(patterns.reshape(*sides.shape[:2], -1), -1, 0)
+            self._cells = [(own, self._sum(bags)) for own, bags in zip(is_on, members, strict=True)]
+
+    def of(self, side: int, job: int) -> Floats:
+        """Return the variances of one side of a job, (n_columns, n_columns)."""
+        bags = self._sides[side, job]
+        parts = [table for is_on, table in self._cells if is_on[side, job]] if self._cells else [self._sum(bags)]
+        total = np.zeros(parts[0].shape)
+        for part in parts:
+            total += part
+        return total / int(self._sizes[bags].sum())
+
+    def _sum(self, bags: Booleans) -> Floats:
+        rows = take_rows(self._centred, np.flatnonzero(np.repeat(bags, self._sizes)))
+        return as_array(rows.T @ rows)
+
+
+def widest(one: Floats, other: Floats, n_others: int) -> Floats:
+    """Return the direction of the largest ratio of two tables of variances, (n_columns,).
+
+    The second is that of so many instances.
+
+    >>> widest(np.diag([1.0, 9.0, 4.0]), np.diag([1.0, 2.0, 2.0]), 1000).round(2).tolist()
+    [0.0, 0.71, 0.0]
+    """
     n_columns = len(one)
     # With few instances the variance is uncertain: so much of it is taken as the same in all directions.
-    share = n_columns / (n_columns + int(theirs.sum()))
+    share = n_columns / (n_columns + n_others)
     level = max(float(np.trace(other)) / n_columns, 1e-12)
     other = (1 - share) * other + share * level * np.eye(n_columns)
     return np.asarray(eigh(one, other, subset_by_index=[n_columns - 1, n_columns - 1])[1][:, 0])
-
-
-def _scatter(centred: Any, chosen: Booleans) -> Floats:
-    rows = take_rows(centred, np.flatnonzero(chosen))
-    return as_array(rows.T @ rows).astype(np.float64) / max(int(chosen.sum()), 1)

@@ -34,14 +34,24 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         pass
     cppclass BagRows[T]:
         pass
+    cppclass SparseRows[T]:
+        pass
+    cppclass SparseFactors[T]:
+        pass
     cppclass GramJobs:
         pass
     Rows[T] rows[T](const T*, int64_t, int64_t)
     BagRows[T] bag_rows[T](const T*, int64_t, int64_t, const int64_t*, int64_t)
+    SparseRows[T] sparse_rows[T](const T*, const int32_t*, const int32_t*, int64_t)
+    SparseFactors[T] sparse_factors[T](const T*, const T*, int64_t, const T*)
+    int64_t first_bad_row(const int32_t*, const int32_t*, int64_t, int64_t, int64_t)
     GramJobs gram_jobs(const double*, int64_t, const uint8_t*, int64_t, int64_t)
 
     cppclass Kernels[T]:
         void sq_distances(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
+        void sparse_sq_distances(
+            const SparseRows[T]&, const SparseFactors[T]&, T*, int
+        ) except +raise_python_error
         void l1_distances(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
         void column_ranks(const Rows[T]&, const T*, int64_t, T*, int) except +raise_python_error
         void assign(
@@ -184,6 +194,28 @@ def sq_distances(const real[:, ::1] X, const real[:, ::1] centers, real[:, ::1] 
     _require_pairs(X, centers, out, "centers")
     with nogil:
         kernels_for(&X[0, 0]).sq_distances(rows(&X[0, 0], n, d), &centers[0, 0], k, &out[0, 0], n_threads)
+
+
+def sparse_sq_distances(
+    const real[::1] values, const int32_t[::1] columns, const int32_t[::1] starts,
+    const real[:, ::1] matrix, const real[:, ::1] terms, const real[:, ::1] per_row, real[:, ::1] out, int n_threads,
+):
+    cdef int64_t n = out.shape[0], k = out.shape[1], n_values = values.shape[0]
+    _require(n > 0 and k > 0 and n_values > 0, "out")
+    _require(starts.shape[0] == n + 1 and columns.shape[0] == n_values, "columns")
+    _require(matrix.shape[0] > 0 and matrix.shape[1] == k, "matrix")
+    _require(terms.shape[0] == 2 and terms.shape[1] == k, "terms")
+    _require(per_row.shape[0] == n and per_row.shape[1] == 2, "per_row")
+    cdef int64_t bad = first_bad_row(&columns[0], &starts[0], n, n_values, matrix.shape[0])
+    if bad >= 0:
+        raise ValueError(f"Row {bad} has numbers in columns that are not there.")
+    with nogil:
+        kernels_for(&values[0]).sparse_sq_distances(
+            sparse_rows(&values[0], &columns[0], &starts[0], n),
+            sparse_factors(&matrix[0, 0], &terms[0, 0], k, &per_row[0, 0]),
+            &out[0, 0],
+            n_threads,
+        )
 
 
 def l1_distances(const real[:, ::1] X, const real[:, ::1] Y, real[:, ::1] out, int n_threads):

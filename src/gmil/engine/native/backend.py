@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.engine import reference
 from gmil.engine.native import _kernels
 from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
 
@@ -51,6 +52,17 @@ class NativeBackend:
     def sq_distances(self, X: Instances, centers: Floats) -> Floats:
         """See `gmil.engine.reference.sq_distances`."""
         return self._between_rows(_kernels.sq_distances, X, centers)
+
+    def sparse_sq_distances(self, rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats:
+        """See `gmil.engine.reference.sparse_sq_distances`."""
+        if not rows.nnz:
+            return reference.sparse_sq_distances(rows, matrix, terms, per_row)
+        out = np.empty((rows.shape[0], matrix.shape[1]), dtype=rows.dtype)
+        stored = _plain(rows.data), _plain(rows.indices, np.int32), _plain(rows.indptr, np.int32)
+        matrix, terms, per_row = (_plain(part, rows.dtype) for part in (matrix, terms, per_row))
+        if out.size:
+            _kernels.sparse_sq_distances(*stored, matrix, terms, per_row, out, self.n_threads)
+        return out
 
     @or_reference
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:

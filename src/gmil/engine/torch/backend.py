@@ -49,6 +49,10 @@ class TorchBackend:
         """See `gmil.engine.reference.sq_distances`."""
         return _like(X, kernels.sq_distances(*self._pair(X, centers)))
 
+    def sparse_sq_distances(self, rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats:
+        """See `gmil.engine.reference.sparse_sq_distances`, which does it."""
+        return reference.sparse_sq_distances(rows, matrix, terms, per_row)
+
     @or_reference
     def l1_distances(self, X: Floats, Y: Floats) -> Floats:
         """See `gmil.engine.reference.l1_distances`."""

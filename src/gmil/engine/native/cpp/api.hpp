@@ -23,6 +23,30 @@ BagRows<T> bag_rows(const T* data, std::int64_t n_rows, std::int64_t n_features,
   return {{data, n_rows, n_features}, offsets, n_bags};
 }
 
+template <class T>
+SparseRows<T> sparse_rows(const T* values, const std::int32_t* columns, const std::int32_t* starts,
+                          std::int64_t n_rows) {
+  return {values, columns, starts, n_rows};
+}
+
+template <class T>
+SparseFactors<T> sparse_factors(const T* matrix, const T* terms, std::int64_t n_centers, const T* per_row) {
+  return {matrix, terms, terms + n_centers, n_centers, per_row};
+}
+
+// The first row whose numbers or columns are not there; -1 where there is none.
+inline std::int64_t first_bad_row(const std::int32_t* columns, const std::int32_t* starts, std::int64_t n_rows,
+                                  std::int64_t n_values, std::int64_t n_features) {
+  if (starts[0] != 0) return 0;
+  for (std::int64_t i = 0; i < n_rows; ++i) {
+    if (starts[i + 1] < starts[i] || starts[i + 1] > n_values) return i;
+    for (std::int64_t p = starts[i]; p < starts[i + 1]; ++p) {
+      if (columns[p] < 0 || columns[p] >= n_features) return i;
+    }
+  }
+  return -1;
+}
+
 inline GramJobs gram_jobs(const double* gram, std::int64_t n_rows, const std::uint8_t* members, std::int64_t n_jobs,
                           std::int64_t n_clusters) {
   return {gram, n_rows, members, n_jobs, n_clusters};

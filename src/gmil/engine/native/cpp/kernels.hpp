@@ -23,6 +23,25 @@ struct BagRows {
   std::int64_t n_bags;
 };
 
+// Rows by the numbers that are not zero: those of row i, and their columns, are starts[i] to starts[i + 1].
+template <class T>
+struct SparseRows {
+  const T* values;
+  const std::int32_t* columns;
+  const std::int32_t* starts;  // (n_rows + 1)
+  std::int64_t n_rows;
+};
+
+// What makes squared distances of products: max(scale * (product + inner) + length + outer, 0).
+template <class T>
+struct SparseFactors {
+  const T* matrix;  // (n_features, n_centers)
+  const T* inner;   // (n_centers)
+  const T* outer;   // (n_centers)
+  std::int64_t n_centers;
+  const T* per_row;  // (n_rows, 2): scale and length
+};
+
 // k-means from one Gram matrix for several jobs, each with its own training rows.
 struct GramJobs {
   const double* gram;           // (n_rows, n_rows)
@@ -38,6 +57,8 @@ enum Reduction { kMin, kMax, kMean, kDeviation, kReductions };
 template <class T>
 struct Kernels {
   void (*sq_distances)(const Rows<T>&, const T* centers, std::int64_t n_centers, T* out, int n_threads);
+
+  void (*sparse_sq_distances)(const SparseRows<T>&, const SparseFactors<T>&, T* out, int n_threads);
 
   // Sums of absolute differences between the rows and the `n_other` rows of another matrix, (n_rows, n_other).
   void (*l1_distances)(const Rows<T>&, const T* other, std::int64_t n_other, T* out, int n_threads);

@@ -7,6 +7,7 @@
 #include "gram_matrix.hpp"
 #include "lloyd.hpp"
 #include "seed.hpp"
+#include "sparse.hpp"
 #include "video.hpp"
 
 namespace gmil {
@@ -15,6 +16,7 @@ namespace {
 template <class T>
 constexpr Kernels<T> kernels_of() {
   return {sq_distances<T>,
+          sparse_sq_distances<T>,
           l1_distances<T>,
           column_ranks<T>,
           assign<T>,
