@@ -12,7 +12,8 @@ from gmil.video.encoding.codebooks import sorted_energies
 from gmil.video.encoding.descriptors import descriptors_by_frame
 from gmil.video.hog3d import hog3d_by_frame
 from gmil.video.motion.directions import energies, oriented
-from gmil.video.motion.flow import camera_motion, import_cv2
+from gmil.video.motion.flow import Field, camera_motion, import_cv2
+from gmil.video.motion.tracks import Tracks
 
 SMALL = MotionSettings(longest_side=96, frames=6, cells_in_time=3, step_in_time=3)
 
@@ -107,6 +108,16 @@ def test_boxes_follow_what_they_show_or_stay(cv2):
     assert ends[True].x.max() > ends[False].x.max() + 8  # it went on by 24 pixels
     whole = ends[False].x % 1
     assert not whole.any()
+
+
+def test_boxes_beside_motion_have_sums_of_zero_and_not_less(cv2):
+    rng, shape = np.random.default_rng(0), (64, 96)
+    histograms = (rng.random((*shape, 33)) ** 8 * 50).astype(np.float32)
+    histograms[:, 40:, :8] = 0  # no slope of brightness: what leaves a running sum is more than what is in it
+    flow = np.ones((*shape, 2), dtype=np.float32)
+    tracks = Tracks(SMALL, cv2)
+    found = [part for i in range(6) for part in tracks.advance(i, Field(flow[..., 0], flow, flow), histograms)]
+    assert np.isfinite(found[0].values).all()
 
 
 def test_a_still_video_and_a_panning_camera_have_no_boxes(cv2):
