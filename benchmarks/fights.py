@@ -1,6 +1,6 @@
 """Fights in real surveillance clips: every descriptor alone and together, by folds of whole sources.
 
-``python benchmarks/fights.py CLIPS --out results/fights [--seeds 0 1 2] [--encoding fisher]``
+``python benchmarks/fights.py CLIPS --out results/fights [--seeds 0 1 2] [--encoding fisher] [--descriptors ...]``
 
 CLIPS is a folder of videos with ``labels.csv`` (columns video and event) and ``groups.csv`` (video and group). Flow is
 computed once for every clip and kept in the folder of results, and so is every seed: a run that was stopped goes on.
@@ -22,7 +22,7 @@ from gmil.video import EventDetectors, IndexSettings, label_folds, match_labels,
 from gmil.video.motion import MotionSettings, motion_by_frame
 from gmil.video.vocabulary import learn_vocabulary
 
-DESCRIPTORS = ("hog", "hof", "mbh", "trajectory", "flow")
+DESCRIPTORS = ("hog", "hof", "mbh", "trajectory", "flow", "pyramid")
 KINDS = ("boxes", "picture")
 
 
@@ -80,7 +80,7 @@ def sampled(clip: dict[str, np.ndarray], most: int, seed: int) -> dict[str, np.n
 def run_seed(clips, videos, settings: IndexSettings, seed: int) -> dict:
     """Return the out-of-fold decisions of every view and of all together."""
     folds, backend = label_folds(videos.y, 5, seed, videos.groups), resolve("auto", 1)
-    names = [*DESCRIPTORS, "all"]
+    names = [*settings.descriptors, "all"]
     decisions = {name: np.empty(len(folds)) for name in names}
     weights = []
     for fold in range(5):
@@ -99,7 +99,7 @@ def run_seed(clips, videos, settings: IndexSettings, seed: int) -> dict:
             blocks=vocabulary.blocks,
             smoothing=0.0,
         )
-        for name, view in zip(DESCRIPTORS, detectors.views, strict=True):
+        for name, view in zip(settings.descriptors, detectors.views, strict=True):
             decisions[name][test] = view.decide(bags[test])[:, 0]
         decisions["all"][test] = detectors.decide(bags[test])[:, 0]
         weights.append(detectors.weights.weights[:, 0].tolist())
@@ -115,7 +115,7 @@ def report(results: dict[int, dict], videos) -> None:
     """Print the table: accuracy and AUC of every descriptor, with intervals by source, seed by seed."""
     positive = videos.y[:, 0] == 1
     print(f"\n{len(positive)} clips of {len(set(videos.groups))} sources, 5-fold by source; 95 % intervals by source")
-    for name in [*DESCRIPTORS, "all"]:
+    for name in next(iter(results.values()))["decisions"]:
         cells, areas, rights = [], [], []
         for found in results.values():
             own, folds = np.array(found["decisions"][name]), np.array(found["folds"])
@@ -143,11 +143,11 @@ def main(arguments: argparse.Namespace) -> None:
     if len(videos.bags) < len(files):
         raise SystemExit(videos.notes[0])
     settings = IndexSettings(
-        descriptors=DESCRIPTORS, encodings=[arguments.encoding], every=5, sample_per_video=300, n_words=500
+        descriptors=arguments.descriptors, encodings=[arguments.encoding], every=5, sample_per_video=100, n_words=500
     )
     results = {}
     for seed in arguments.seeds:
-        kept = folder / f"{arguments.encoding}-{seed}.json"
+        kept = folder / "-".join([arguments.encoding, *arguments.descriptors, f"{seed}.json"])
         if not kept.exists():
             kept.write_text(json.dumps(run_seed(clips, videos, settings, seed)))
         results[seed] = json.loads(kept.read_text())
@@ -159,5 +159,6 @@ if __name__ == "__main__":
     parser.add_argument("clips")
     parser.add_argument("--out", default="results/fights")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--descriptors", choices=DESCRIPTORS, nargs="+", default=DESCRIPTORS)
     parser.add_argument("--encoding", choices=["words", "vlad", "fisher"], default="fisher")
     main(parser.parse_args())
