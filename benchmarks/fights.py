@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from gmil import Bags, WeightedGMIL
 from gmil.engine import resolve
@@ -128,6 +129,25 @@ def report(results: dict[int, dict], videos) -> None:
         print(f"{name:12} {means} | " + " | ".join(cells))
 
 
+def other_half(groups: np.ndarray) -> np.ndarray:
+    """Return which clips are of sources on which nothing was chosen: the cells of "pyramid" were, on the others."""
+    numbers = groups.astype(int)
+    sources = np.random.default_rng(12345).permutation(np.unique(numbers))
+    by_size = sources[np.argsort([-(numbers == source).sum() for source in sources], kind="stable")]
+    return ~np.isin(numbers, by_size[::2])
+
+
+def report_half(results: dict[int, dict], videos) -> None:
+    """Print AUC and accuracy on the clips of sources on which nothing was chosen, all folds pooled."""
+    own, positive = other_half(np.asarray(videos.groups)), videos.y[:, 0] == 1
+    print(f"\n{own.sum()} clips of {len(set(videos.groups[own]))} sources on which nothing was chosen")
+    for name in next(iter(results.values()))["decisions"]:
+        found = [np.array(result["decisions"][name])[own] for result in results.values()]
+        area = np.mean([roc_auc_score(positive[own], decisions) for decisions in found])
+        right = np.mean([((decisions > 0) == positive[own]).mean() for decisions in found])
+        print(f"{name:12} AUC {area:.3f} accuracy {right:.3f}")
+
+
 def main(arguments: argparse.Namespace) -> None:
     folder, source = Path(arguments.out), Path(arguments.clips)
     (folder / "motion").mkdir(parents=True, exist_ok=True)
@@ -152,6 +172,8 @@ def main(arguments: argparse.Namespace) -> None:
             kept.write_text(json.dumps(run_seed(clips, videos, settings, seed)))
         results[seed] = json.loads(kept.read_text())
     report(results, videos)
+    if arguments.other_half:
+        report_half(results, videos)
 
 
 if __name__ == "__main__":
@@ -160,5 +182,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", default="results/fights")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--descriptors", choices=DESCRIPTORS, nargs="+", default=DESCRIPTORS)
+    parser.add_argument("--other-half", action="store_true", help="of the surveillance clips: sources not chosen on")
     parser.add_argument("--encoding", choices=["words", "vlad", "fisher"], default="fisher")
     main(parser.parse_args())
