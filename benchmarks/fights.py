@@ -1,6 +1,6 @@
 """Fights in real surveillance clips: every descriptor alone and together, by folds of whole sources.
 
-``python benchmarks/fights.py CLIPS --out results/fights [--seeds 0 1 2] [--encoding fisher]``
+``python benchmarks/fights.py CLIPS --out results/fights [--seeds 0 1 2] [--encoding fisher] [--descriptors ...]``
 
 CLIPS is a folder of videos with ``labels.csv`` (columns video and event) and ``groups.csv`` (video and group). Flow is
 computed once for every clip and kept in the folder of results, and so is every seed: a run that was stopped goes on.
@@ -14,6 +14,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from gmil import Bags, WeightedGMIL
 from gmil.engine import resolve
@@ -22,7 +23,7 @@ from gmil.video import EventDetectors, IndexSettings, label_folds, match_labels,
 from gmil.video.motion import MotionSettings, motion_by_frame
 from gmil.video.vocabulary import learn_vocabulary
 
-DESCRIPTORS = ("hog", "hof", "mbh", "trajectory", "flow")
+DESCRIPTORS = ("hog", "hof", "mbh", "trajectory", "flow", "pyramid")
 KINDS = ("boxes", "picture")
 
 
@@ -80,7 +81,7 @@ def sampled(clip: dict[str, np.ndarray], most: int, seed: int) -> dict[str, np.n
 def run_seed(clips, videos, settings: IndexSettings, seed: int) -> dict:
     """Return the out-of-fold decisions of every view and of all together."""
     folds, backend = label_folds(videos.y, 5, seed, videos.groups), resolve("auto", 1)
-    names = [*DESCRIPTORS, "all"]
+    names = [*settings.descriptors, "all"]
     decisions = {name: np.empty(len(folds)) for name in names}
     weights = []
     for fold in range(5):
@@ -99,7 +100,7 @@ def run_seed(clips, videos, settings: IndexSettings, seed: int) -> dict:
             blocks=vocabulary.blocks,
             smoothing=0.0,
         )
-        for name, view in zip(DESCRIPTORS, detectors.views, strict=True):
+        for name, view in zip(settings.descriptors, detectors.views, strict=True):
             decisions[name][test] = view.decide(bags[test])[:, 0]
         decisions["all"][test] = detectors.decide(bags[test])[:, 0]
         weights.append(detectors.weights.weights[:, 0].tolist())
@@ -115,7 +116,7 @@ def report(results: dict[int, dict], videos) -> None:
     """Print the table: accuracy and AUC of every descriptor, with intervals by source, seed by seed."""
     positive = videos.y[:, 0] == 1
     print(f"\n{len(positive)} clips of {len(set(videos.groups))} sources, 5-fold by source; 95 % intervals by source")
-    for name in [*DESCRIPTORS, "all"]:
+    for name in next(iter(results.values()))["decisions"]:
         cells, areas, rights = [], [], []
         for found in results.values():
             own, folds = np.array(found["decisions"][name]), np.array(found["folds"])
@@ -126,6 +127,25 @@ def report(results: dict[int, dict], videos) -> None:
             rights.append(right)
         means = f"AUC {np.mean(areas):.3f} accuracy {np.mean(rights):.3f}"
         print(f"{name:12} {means} | " + " | ".join(cells))
+
+
+def other_half(groups: np.ndarray) -> np.ndarray:
+    """Return which clips are of sources on which nothing was chosen: the cells of "pyramid" were, on the others."""
+    numbers = groups.astype(int)
+    sources = np.random.default_rng(12345).permutation(np.unique(numbers))
+    by_size = sources[np.argsort([-(numbers == source).sum() for source in sources], kind="stable")]
+    return ~np.isin(numbers, by_size[::2])
+
+
+def report_half(results: dict[int, dict], videos) -> None:
+    """Print AUC and accuracy on the clips of sources on which nothing was chosen, all folds pooled."""
+    own, positive = other_half(np.asarray(videos.groups)), videos.y[:, 0] == 1
+    print(f"\n{own.sum()} clips of {len(set(videos.groups[own]))} sources on which nothing was chosen")
+    for name in next(iter(results.values()))["decisions"]:
+        found = [np.array(result["decisions"][name])[own] for result in results.values()]
+        area = np.mean([roc_auc_score(positive[own], decisions) for decisions in found])
+        right = np.mean([((decisions > 0) == positive[own]).mean() for decisions in found])
+        print(f"{name:12} AUC {area:.3f} accuracy {right:.3f}")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -143,15 +163,17 @@ def main(arguments: argparse.Namespace) -> None:
     if len(videos.bags) < len(files):
         raise SystemExit(videos.notes[0])
     settings = IndexSettings(
-        descriptors=DESCRIPTORS, encodings=[arguments.encoding], every=5, sample_per_video=300, n_words=500
+        descriptors=arguments.descriptors, encodings=[arguments.encoding], every=5, sample_per_video=100, n_words=500
     )
     results = {}
     for seed in arguments.seeds:
-        kept = folder / f"{arguments.encoding}-{seed}.json"
+        kept = folder / "-".join([arguments.encoding, *arguments.descriptors, f"{seed}.json"])
         if not kept.exists():
             kept.write_text(json.dumps(run_seed(clips, videos, settings, seed)))
         results[seed] = json.loads(kept.read_text())
     report(results, videos)
+    if arguments.other_half:
+        report_half(results, videos)
 
 
 if __name__ == "__main__":
@@ -159,5 +181,7 @@ if __name__ == "__main__":
     parser.add_argument("clips")
     parser.add_argument("--out", default="results/fights")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--descriptors", choices=DESCRIPTORS, nargs="+", default=DESCRIPTORS)
+    parser.add_argument("--other-half", action="store_true", help="of the surveillance clips: sources not chosen on")
     parser.add_argument("--encoding", choices=["words", "vlad", "fisher"], default="fisher")
     main(parser.parse_args())

@@ -183,7 +183,7 @@ def _sample(texture: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.nd
     return map_coordinates(texture, [rows, columns], order=1, mode="grid-wrap")
 
 
-def write_video(path: Path, frames: Iterable[np.ndarray], rate: int = RATE) -> None:
+def write_video(path: Path, frames: Iterable[np.ndarray], rate: int = RATE, bit_rate: int = 1_000_000) -> None:
     """Write grey frames as VP9 in WebM, which every browser plays."""
     import av
 
@@ -192,7 +192,7 @@ def write_video(path: Path, frames: Iterable[np.ndarray], rate: int = RATE) -> N
         frames = iter(frames)
         first = next(frames)
         stream.height, stream.width = first.shape
-        stream.pix_fmt, stream.bit_rate = "yuv420p", 1_000_000
+        stream.pix_fmt, stream.bit_rate = "yuv420p", bit_rate
         stream.options = {"deadline": "realtime", "cpu-used": "8", "crf": "10"}
         for frame in itertools.chain([first], frames):
             picture = av.VideoFrame.from_ndarray(frame, format="gray").reformat(format="yuv420p")

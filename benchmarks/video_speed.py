@@ -16,8 +16,10 @@ import numpy as np
 
 from gmil.engine import resolve
 from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, read_frames
+from gmil.video.encoding.codebooks import ENERGIES, Codebook
 from gmil.video.histograms import frame_histograms
 from gmil.video.motion import MotionSettings, motion_by_frame
+from gmil.video.settings import DESCRIPTORS
 from video_clips import write_video
 
 
@@ -32,6 +34,17 @@ def moving_texture(n_frames: int, height: int = 240, width: int = 320) -> list[n
         moved = front[:, 3 * (n_frames - i) : 3 * (n_frames - i) + width]
         frames.append(np.where(stripes, back[:, 2 * i : 2 * i + width], moved).astype(np.uint8))
     return frames
+
+
+def random_codebooks(n_words: int) -> tuple[IndexSettings, tuple[Codebook, ...]]:
+    """Return settings that ask for all descriptors, and words of each: how near they are does not change the time."""
+    rng, motion = np.random.default_rng(1), MotionSettings(camera="none")
+    settings = IndexSettings(n_words=n_words, descriptors=DESCRIPTORS, motion=motion)
+    boxes = [
+        Codebook(name, "words", centers=rng.random((n_words, columns.stop - columns.start), dtype=np.float32))
+        for name, columns in motion.columns.items()
+    ]
+    return settings, (*boxes, *(Codebook(name, ENERGIES) for name in motion.picture_columns))
 
 
 def best_of(repeats: int, work) -> float:
@@ -69,6 +82,10 @@ def main(seconds: int, n_words: int) -> None:
         engine = resolve("auto", 1)
         took = best_of(3, lambda: sum(1 for _ in frame_histograms(read_frames(path), [vocabulary], engine)))
         print(f"decoding, HOG3D and {n_words} words, all together: {took / seconds:.3f}")
+        if importlib.util.find_spec("cv2") is not None:
+            vocabulary = Vocabulary(words, 1.0, *random_codebooks(n_words))
+            took = best_of(3, lambda: sum(1 for _ in frame_histograms(read_frames(path), [vocabulary], engine)))
+            print(f"decoding, all descriptors and {n_words} words of each, all together: {took / seconds:.3f}")
 
 
 if __name__ == "__main__":

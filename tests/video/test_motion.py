@@ -8,11 +8,12 @@ from tests.video.conftest import moving_frames
 
 from gmil.errors import BackendUnavailableError, VideoError
 from gmil.video import IndexSettings, MotionSettings
-from gmil.video.encoding.codebooks import sorted_energies
 from gmil.video.encoding.descriptors import descriptors_by_frame
+from gmil.video.encoding.energies import N_FEATURES, N_SUMS, energy_vector
 from gmil.video.hog3d import hog3d_by_frame
 from gmil.video.motion.directions import energies, oriented
-from gmil.video.motion.flow import camera_motion, import_cv2
+from gmil.video.motion.flow import Field, camera_motion, import_cv2
+from gmil.video.motion.tracks import Tracks
 
 SMALL = MotionSettings(longest_side=96, frames=6, cells_in_time=3, step_in_time=3)
 
@@ -54,13 +55,32 @@ def test_energies_are_means_over_cells_and_their_place_does_not_matter():
     motion = np.zeros((6, 8, 8), dtype=np.float32)
     motion[0:2, 2:4, 3] = 4.0  # the whole of the second cell of the first row
     changes = np.zeros((6, 8, 16), dtype=np.float32)
-    found = energies(motion, changes).reshape(12, 24)
-    assert found[1, 3] == 4.0
-    assert found.sum() == 4.0
-    elsewhere = energies(np.roll(motion, (2, 2), axis=(0, 1)), changes)
-    sums = [np.append(part.ravel(), np.float32(1)) for part in (found, elsewhere)]
-    np.testing.assert_array_equal(sorted_energies(sums[0]), sorted_energies(sums[1]))
-    assert sorted_energies(2 * sums[0]) == pytest.approx(sorted_energies(sums[0]))  # of twice as many fields
+    found = energies(motion, changes)
+    coarse, fine = found[:288].reshape(12, 24), found[288:].reshape(6, 8, 24)
+    assert coarse[1, 3] == coarse.sum() == 4.0
+    assert fine[0:2, 2:4, 3].sum() == fine.sum() == 16.0
+    for name, columns in MotionSettings().picture_columns.items():
+        elsewhere = energies(np.roll(motion, 4, axis=1), changes)[columns]
+        sums = [np.append(part, np.float32(1)) for part in (found[columns], elsewhere)]
+        expected = energy_vector(name, sums[0])
+        assert (len(sums[0]), len(expected)) == (N_SUMS[name], N_FEATURES[name])
+        np.testing.assert_array_equal(expected, energy_vector(name, sums[1]))
+        assert energy_vector(name, 2 * sums[0]) == pytest.approx(expected)  # of twice as many fields
+
+
+def test_a_pyramid_does_not_tell_left_from_right_and_flow_does():
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(24, 32, 2)).astype(np.float32)
+    mirrored = own[:, ::-1] * np.array([-1, 1], dtype=np.float32)
+    vectors = {}
+    for field in (own, mirrored):
+        slopes = [np.gradient(field[..., part])[::-1] for part in (0, 1)]  # across, down
+        changes = np.concatenate([oriented(*part) for part in slopes], axis=2)
+        rows = energies(oriented(field[..., 0], field[..., 1]), changes)
+        for name, columns in MotionSettings().picture_columns.items():
+            vectors.setdefault(name, []).append(energy_vector(name, np.append(rows[columns], np.float32(1))))
+    np.testing.assert_allclose(*vectors["pyramid"], atol=1e-4)
+    assert np.abs(vectors["flow"][0] - vectors["flow"][1]).max() > 0.01
 
 
 def test_the_motion_of_the_camera_is_taken_out():
@@ -107,6 +127,16 @@ def test_boxes_follow_what_they_show_or_stay(cv2):
     assert ends[True].x.max() > ends[False].x.max() + 8  # it went on by 24 pixels
     whole = ends[False].x % 1
     assert not whole.any()
+
+
+def test_boxes_beside_motion_have_sums_of_zero_and_not_less(cv2):
+    rng, shape = np.random.default_rng(0), (64, 96)
+    histograms = (rng.random((*shape, 33)) ** 8 * 50).astype(np.float32)
+    histograms[:, 40:, :8] = 0  # no slope of brightness: what leaves a running sum is more than what is in it
+    flow = np.ones((*shape, 2), dtype=np.float32)
+    tracks = Tracks(SMALL, cv2)
+    found = [part for i in range(6) for part in tracks.advance(i, Field(flow[..., 0], flow, flow), histograms)]
+    assert np.isfinite(found[0].values).all()
 
 
 def test_a_still_video_and_a_panning_camera_have_no_boxes(cv2):

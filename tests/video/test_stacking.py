@@ -45,6 +45,12 @@ def test_the_better_look_counts_more_and_a_useless_one_nothing():
     assert stack_weights([views[0], -5 * views[0]], y, weights).weights[1, 0] == 0
 
 
+def test_many_useless_views_do_not_take_the_weight_of_a_good_one():
+    views, y = make_views(100, noise=(0.5,) + (20.0,) * 9)
+    weights = stack_weights([views[0], *(view / 10 for view in views[1:])], y, np.ones(y.shape)).weights[:, 0]
+    assert weights[0] > 0.5 > weights[1:].max()
+
+
 def test_every_event_has_weights_of_its_own():
     views, y = make_views(60, noise=(0.5, 3.0))
     both = [np.column_stack([one, other]) for one, other in zip(views, views[::-1], strict=True)]

@@ -15,7 +15,7 @@ from gmil.errors import ModelFileError, VideoError
 from gmil.io.model_files.schema import Plain
 from gmil.video import Hog3DSettings, IndexSettings, Vocabulary, hog3d, learn_vocabulary
 from gmil.video.decoding import Frame
-from gmil.video.histograms import frame_histograms
+from gmil.video.histograms import frame_histograms, histograms_so_far
 from gmil.video.vocabulary import SAVED_VOCABULARY, DescriptorSample
 
 ENGINE = resolve("auto", 1)
@@ -60,6 +60,22 @@ def test_histograms_are_those_of_counting_by_hand(vocabulary, scales_in_time, wi
     alone = list(frame_histograms(as_frames(pictures), [vocabulary], ENGINE, at_once=1))
     assert [row.frame for row in alone] == list(range(30))
     np.testing.assert_allclose([row.histograms[0] for row in alone], [row.histograms[0] for row in found], atol=1e-6)
+
+
+def test_what_is_known_so_far_is_what_a_video_has_that_ends_there(vocabulary):
+    pictures = moving_frames(30, seed=1)
+    # The frame after a cut is like the one before it: a gradient needs the next frame, or else repeats the last one.
+    frames = list(as_frames([pictures[i - i // 5] for i in range(30)]))
+    so_far = []
+    for number, (final, newer) in enumerate(histograms_so_far(frames, vocabulary, ENGINE, at_once=5), start=1):
+        so_far += final
+        if number * 5 > len(frames):
+            break
+        cut = list(frame_histograms(frames[: number * 5], [vocabulary], ENGINE))
+        assert [row.frame for row in [*so_far, *newer]] == [row.frame for row in cut]
+        for row, expected in zip([*so_far, *newer], cut, strict=True):
+            np.testing.assert_allclose(row.histograms[0], expected.histograms[0], atol=1e-6)
+    assert [row.frame for row in so_far] == list(range(30))
 
 
 def test_several_vocabularies_share_one_look_at_the_video(vocabulary):

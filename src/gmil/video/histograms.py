@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
     from gmil.video.hog3d import Descriptors
+    from gmil.video.settings import IndexSettings
     from gmil.video.vocabulary import Vocabulary
 
 
@@ -54,6 +55,29 @@ def frame_histograms(
     ------
     FrameHistograms
     """
+    for final, _ in _batches(frames, vocabularies, backend, at_once, ahead=False):
+        yield from final
+
+
+def histograms_so_far(
+    frames: Iterable[Frame], vocabulary: Vocabulary, backend: Backend, *, at_once: int
+) -> Iterator[tuple[list[FrameHistograms], list[FrameHistograms]]]:
+    """Yield histograms that are new, and those of all newer frames as if the video ended with the newest one.
+
+    Parameters
+    ----------
+    frames : iterable of Frame
+    vocabulary : Vocabulary
+    backend : Backend
+    at_once : int
+        They come every so many frames.
+    """
+    yield from _batches(frames, [vocabulary], backend, at_once, ahead=True)
+
+
+def _batches(
+    frames: Iterable[Frame], vocabularies: Sequence[Vocabulary], backend: Backend, at_once: int, *, ahead: bool
+) -> Iterator[tuple[list[FrameHistograms], list[FrameHistograms]]]:
     settings = vocabularies[0].settings
     times: deque[float] = deque()
     counts = _Counts(vocabularies, backend)
@@ -62,14 +86,15 @@ def frame_histograms(
     n_frames = 0
     for n_frames, found in enumerate(descriptors_by_frame(_grays(frames, times), settings), start=1):
         counts.add(found)
-        if n_frames - done >= wait + at_once or counts.n_waiting >= _ENOUGH:
+        is_time = n_frames % at_once == 0 if ahead else n_frames - done >= wait + at_once
+        if is_time or counts.n_waiting >= _ENOUGH:
             counts.settle()
-            while n_frames - done > wait:  # nothing that is still to come belongs to the window of this frame
-                yield from _emit(done, times, counts, settings.window, settings.every)
-                done += 1
+            # Nothing that is still to come belongs to the windows of these frames.
+            final = list(_emit(range(done, n_frames - wait), times, counts, settings))
+            done = max(done, n_frames - wait)
+            yield final, list(_so_far(range(done, n_frames), times, counts, settings)) if ahead else []
     counts.settle()
-    for frame in range(done, n_frames):
-        yield from _emit(frame, times, counts, settings.window, settings.every)
+    yield list(_emit(range(done, n_frames), times, counts, settings)), []
 
 
 def _grays(frames: Iterable[Frame], times: deque[float]) -> Iterator[NDArray[np.uint8]]:
@@ -78,11 +103,21 @@ def _grays(frames: Iterable[Frame], times: deque[float]) -> Iterator[NDArray[np.
         yield frame.gray
 
 
-def _emit(frame: int, times: deque[float], counts: _Counts, window: int, every: int) -> Iterator[FrameHistograms]:
-    time, first = times.popleft(), frame - window // 2
-    if frame % every == 0:
-        yield FrameHistograms(frame, time, counts.of(range(first, first + window)))
-    counts.forget(first)
+def _emit(frames: range, times: deque[float], counts: _Counts, settings: IndexSettings) -> Iterator[FrameHistograms]:
+    """Yield the histograms of frames, and forget what no later one needs."""
+    for frame in frames:
+        time, first = times.popleft(), frame - settings.window // 2
+        if frame % settings.every == 0:
+            yield FrameHistograms(frame, time, counts.of(range(first, first + settings.window)))
+        counts.forget(first)
+
+
+def _so_far(frames: range, times: deque[float], counts: _Counts, settings: IndexSettings) -> Iterator[FrameHistograms]:
+    """Yield the histograms of frames that are not over; nothing is forgotten."""
+    for frame, time in zip(frames, times, strict=False):  # descriptors may read one frame ahead
+        if frame % settings.every == 0:
+            first = frame - settings.window // 2
+            yield FrameHistograms(frame, time, counts.of(range(first, first + settings.window)))
 
 
 class _Counts:

@@ -22,7 +22,7 @@ _KINDS = {
     "str": Choice(),
 }
 ASSIGNMENTS = ("hard", "soft")
-DESCRIPTORS = ("hog3d", "hog", "hof", "mbh", "trajectory", "flow")
+DESCRIPTORS = ("hog3d", "hog", "hof", "mbh", "trajectory", "flow", "pyramid")
 _LATER = ("descriptors", "encodings", "motion", "n_centers", "n_components")
 """Settings that came with descriptors beside HOG3D; files of HOG3D alone do without."""
 MOST_RATE = 1000.0
@@ -57,10 +57,10 @@ class IndexSettings:
         The seed of samples and words.
     descriptors : tuple of str
         Which of "hog3d", of "hog", "hof", "mbh" and "trajectory" (appearance, motion, its boundaries and its way, in
-        boxes that follow the optical flow), and of "flow" (energies of the whole picture).
+        boxes that follow the optical flow), and of "flow" and "pyramid" (energies of the whole picture).
     encodings : tuple of str
         How descriptors of a window of frames become one vector: "words", "vlad", "fisher"; with several, each does.
-        "flow" has one of its own.
+        "flow" and "pyramid" have one of their own.
     motion : MotionSettings
         For all but HOG3D.
     n_centers, n_components : int

@@ -38,6 +38,7 @@ SAVED_VIEW = Record(
 
 SAVED_WEIGHTS = Record({"weights": Array("looks", "events", at_least=0), "shifts": Array("events")})
 """What `StackWeights` is."""
+_PRIOR_WIDTH = 0.5
 
 
 @dataclass(frozen=True)
@@ -224,8 +225,9 @@ def stack_views(views: Sequence[View], y: Integers) -> StackWeights:
 def stack_weights(left_out: Sequence[Floats], y: Integers, weights: Floats) -> StackWeights:
     """Return the weights of views for every event that predict best the out-of-fold decisions.
 
-    The likelihood is that of logistic regression, with a normal prior around equal weights, as wide as these: with few
-    videos the views are averaged, with many the better one prevails, and the sum is calibrated.
+    The likelihood is that of logistic regression, with a normal prior around equal weights: with few videos the views
+    are averaged, with many the better one prevails, and the sum is calibrated. The prior is as wide for many views as
+    for few: weak views that are added must not take part in the decision because there are many.
 
     Parameters
     ----------
@@ -250,5 +252,5 @@ def _weights_of_event(odds: Floats, positive: Booleans, weights: Floats) -> tupl
     equal = np.full(n_views, 1 / n_views)
     if not positive.any() or positive.all():
         return equal, 0.0  # nothing to learn from
-    found, _ = logistic_weights(odds, positive, weights, equal, width=1 / n_views)
+    found, _ = logistic_weights(odds, positive, weights, equal, width=_PRIOR_WIDTH)
     return found[:-1], float(found[-1])

@@ -19,6 +19,7 @@ from gmil.io import model_files
 from gmil.io.model_files.schema import Array, Items, Number, OrMissing
 from gmil.video.encoding.codebooks import ENERGIES, SAVED_CODEBOOK, Codebook, learn_codebook
 from gmil.video.encoding.descriptors import HOG3D, Place, places_of, widths_of
+from gmil.video.encoding.energies import N_SUMS
 from gmil.video.settings import SAVED_SETTINGS, IndexSettings, short_digest
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _codebooks_of(settings: IndexSettings) -> list[tuple[str, str]]:
     pairs = [
         (descriptor, encoding)
         for descriptor in settings.descriptors
-        for encoding in ((ENERGIES,) if descriptor == "flow" else settings.encodings)
+        for encoding in ((ENERGIES,) if descriptor in N_SUMS else settings.encodings)
     ]
     return [pair for pair in pairs if pair != (HOG3D, "words")]
 

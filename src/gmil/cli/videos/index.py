@@ -23,7 +23,7 @@ from gmil.cli.videos.shared import choice_option, end_with, settings_of, video, 
     show_default=True,
     metavar="A,B,...",
     callback=names_in,
-    help="What is described: hog3d; hog, hof, mbh, trajectory in boxes that follow the flow; flow of the picture.",
+    help="What is described: hog3d; hog, hof, mbh, trajectory in boxes along the flow; flow, pyramid of the picture.",
 )
 @click.option(
     "--encodings",

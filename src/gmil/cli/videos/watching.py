@@ -17,7 +17,7 @@ from gmil.cli.videos.shared import video
 @click.argument("source")
 @click.option("--realtime", is_flag=True, help="Play a file at its own speed.")
 @click.option("--context", default=3.0, show_default=True, help="Seconds of the past that a decision is about.")
-@click.option("--every", default=0.4, show_default=True, help="Seconds between decisions.")
+@click.option("--every", default=0.2, show_default=True, help="Seconds between decisions.")
 @click.option("--reconnects", type=click.IntRange(min=0), help="How often in a row to open SOURCE again.  [no limit]")
 @click.option("--patience", default=10.0, show_default=True, help="Seconds without a frame before it is opened again.")
 def watch(

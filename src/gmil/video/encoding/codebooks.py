@@ -18,6 +18,7 @@ from gmil.io.model_files.schema import Array, Choice, OrNone, Record
 from gmil.transform.vectors.fisher import fisher_vectors, fit_mixture
 from gmil.transform.vectors.mixtures import Mixture
 from gmil.transform.vectors.vlad import normalize_vectors, vlad_vectors
+from gmil.video.encoding.energies import N_FEATURES, N_SUMS, energy_vector
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -39,8 +40,6 @@ SAVED_CODEBOOK = Record(
     local=("d", "e", "k"),
 )
 """What `Codebook.as_parts` is."""
-_LEAST_ENERGY = 1e-3  # pixels per frame: what is less is noise
-_CELLS = 12
 _MOST_ITERATIONS = 50
 
 
@@ -77,7 +76,7 @@ class Codebook:
     def n_sums(self) -> int:
         """How many numbers add up over descriptors."""
         if self.centers is None:
-            return _CELLS * 24 + 1
+            return N_SUMS[self.descriptor]
         n_centers, n_components = self.centers.shape
         per_center = {"words": 1, "vlad": n_components + 1, "fisher": 2 * n_components}
         return n_centers * per_center[self.encoding]
@@ -85,7 +84,7 @@ class Codebook:
     @property
     def n_features(self) -> int:
         """The length of a vector."""
-        return self.n_sums - (self.encoding == ENERGIES)
+        return N_FEATURES[self.descriptor] if self.encoding == ENERGIES else self.n_sums
 
     def sums(self, values: Floats, offsets: Integers, backend: Backend) -> Floats:
         """Return what groups of descriptors add to their vectors, (n_groups, n_sums).
@@ -122,7 +121,7 @@ class Codebook:
         sums : array of shape (n_sums,)
         """
         if self.encoding == ENERGIES:
-            return sorted_energies(sums)
+            return energy_vector(self.descriptor, sums)
         if self.encoding == "words":
             return np.asarray(sums / max(sums.sum(), np.float32(1e-12)))
         return normalize_vectors(sums[None])[0].astype(np.float32)
@@ -142,19 +141,6 @@ class Codebook:
         if has != wants or (self.weights is not None) != wants["variances"] or length not in (None, width):
             msg = f"The codebook of {self.name} does not fit descriptors of {width} numbers."
             raise ModelFileError(msg)
-
-
-def sorted_energies(sums: Floats) -> Floats:
-    """Return logarithms of mean energies, the cells sorted by how much moves in them: their place does not matter.
-
-    Parameters
-    ----------
-    sums : array of shape (n_cells * 24 + 1,)
-        The energies of all fields, and how many fields there were.
-    """
-    cells = (sums[:-1] / max(float(sums[-1]), 1.0)).reshape(_CELLS, -1)
-    order = np.argsort(-cells.sum(axis=1), kind="stable")
-    return np.log(cells[order] + _LEAST_ENERGY).astype(np.float32).ravel()
 
 
 def learn_codebook(

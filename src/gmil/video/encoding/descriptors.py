@@ -30,9 +30,10 @@ class Place(NamedTuple):
 
 def places_of(settings: IndexSettings) -> dict[str, Place]:
     """Return where the kinds of descriptors are that settings ask for."""
-    boxes = settings.motion.columns
-    known = {HOG3D: Place(HOG3D, slice(None)), "flow": Place(PICTURE, slice(None))}
-    known |= {name: Place(BOXES, columns) for name, columns in boxes.items()}
+    motion = settings.motion
+    known = {HOG3D: Place(HOG3D, slice(None))}
+    known |= {name: Place(BOXES, columns) for name, columns in motion.columns.items()}
+    known |= {name: Place(PICTURE, columns) for name, columns in motion.picture_columns.items()}
     return {name: known[name] for name in settings.descriptors}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gmil.bags import Bags
 from gmil.engine import resolve
 from gmil.errors import VideoError
-from gmil.video.histograms import frame_histograms
+from gmil.video.histograms import histograms_so_far
 from gmil.video.live.source import Happening, Source
 
 if TYPE_CHECKING:
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 CONTEXT = 3.0
 """Seconds of the past that a decision is about."""
-EVERY = 0.4
+EVERY = 0.2
 """Seconds between decisions."""
 GAP = 1.0
 """Seconds without the event after which it has ended."""
 _AT_ONCE = 5  # frames whose features come together
+_ROUNDING = 1e-6  # seconds
 
 
 def watch(
@@ -83,13 +84,12 @@ def watch(
 
 
 def stated_delay(detectors: EventDetectors, every: float = EVERY) -> float:
-    """Return how many seconds a decision lies behind the newest frame at most, on a machine that keeps up.
+    """Return how many seconds may pass until what a frame shows is decided about, on a machine that keeps up.
 
-    A descriptor is complete when its last frame is there, and a frame when the frames around it are.
+    A descriptor is complete when its last frame is there, and belongs to the frame in its middle.
     """
     settings = detectors.vocabulary.settings  # type: ignore[union-attr]  # watch refuses detectors without
-    waited = settings.window // 2 + math.ceil(settings.longest_box / 2) + 1 + _AT_ONCE
-    return waited / settings.rate + every
+    return (math.ceil(settings.longest_box / 2) + _AT_ONCE) / settings.rate + every
 
 
 @dataclass
@@ -121,9 +121,9 @@ class _Watch:
         items, backend = source.frames(), resolve("auto", 1)
         words: Any = self.detectors.vocabulary
         while not self.is_over:
-            for found in frame_histograms(self._piece(items), [words], backend, at_once=_AT_ONCE):
+            for found, newer in histograms_so_far(self._piece(items), words, backend, at_once=_AT_ONCE):
                 yield from self._told()
-                yield from self._take(found)
+                yield from self._take(found, newer)
             yield from self._told()
             yield from self._close_all()
             self.rows.clear()
@@ -147,14 +147,19 @@ class _Watch:
             note = self.notes.pop(0)
             yield {"kind": "source", "time": round(self.newest, 3), "status": note.status, "text": note.text}
 
-    def _take(self, found: FrameHistograms) -> Iterator[dict[str, Any]]:
-        """Take in the features of a frame; decide where it is time to."""
-        self.rows.append((found.time, found.histograms[0]))
-        while self.rows[0][0] < found.time - self.context:
+    def _take(self, found: list[FrameHistograms], newer: list[FrameHistograms]) -> Iterator[dict[str, Any]]:
+        """Take in the features of frames; decide where it is time to.
+
+        A decision is about the last seconds as if the video ended now: until nothing about the newest frames can change
+        most of a second passes.
+        """
+        self.rows.extend((own.time, own.histograms[0]) for own in found)
+        while self.rows and self.rows[0][0] < self.newest - self.context:
             self.rows.popleft()
-        if found.time - self.decided >= self.every and found.time - self.rows[0][0] >= self.every:
-            self.decided = found.time
-            times, features = (np.array(part) for part in zip(*self.rows, strict=True))
+        rows = [*self.rows, *((own.time, own.histograms[0]) for own in newer)]
+        if rows and min(self.newest - self.decided, rows[-1][0] - rows[0][0]) >= self.every - _ROUNDING:
+            self.decided = self.newest
+            times, features = (np.array(part) for part in zip(*rows, strict=True))
             info = {"video": np.full(len(times), ""), "frame": np.arange(len(times)), "time": times}
             bag = Bags(features, np.array([0, len(times)]), np.array([""]), None, info)
             lines = {line.event: line for line in self.detectors.time_lines(bag, detected_only=True)[0]}

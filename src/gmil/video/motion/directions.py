@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.video.motion.settings import DIRECTIONS, GRID
+from gmil.video.motion.settings import DIRECTIONS, FINE_GRID
 
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
@@ -56,12 +56,20 @@ def _slopes(values: Floats, cv2: Any) -> tuple[Floats, Floats]:
 
 
 def energies(motion: Floats, changes: Floats) -> Floats:
-    """Return the mean histograms of motion and of its changes in the cells of a grid over the picture, (12 * 24,)."""
+    """Return the mean histograms of motion and of its changes in cells of the picture, of both grids, (60 * 24,)."""
     every = np.concatenate([motion, changes], axis=2)
-    rows, columns = (_starts(length, n) for length, n in zip(every.shape[:2], GRID, strict=True))
+    rows, columns = (_starts(length, n) for length, n in zip(every.shape[:2], FINE_GRID, strict=True))
     sums = np.add.reduceat(np.add.reduceat(every, rows, axis=0), columns, axis=1)
-    areas = np.multiply.outer(*(np.diff([*s, n]) for s, n in zip((rows, columns), every.shape[:2], strict=True)))
-    return np.asarray(sums / areas[..., None], dtype=np.float32).ravel()
+    lengths = (np.diff([*s, n]) for s, n in zip((rows, columns), every.shape[:2], strict=True))
+    areas = np.multiply.outer(*(np.maximum(own, 1) for own in lengths))  # tiny pictures have fewer pixels than cells
+    coarse = _in_fours(sums) / _in_fours(areas[..., None])
+    return np.concatenate([part.ravel() for part in (coarse, sums / areas[..., None])], dtype=np.float32)
+
+
+def _in_fours(cells: Floats) -> Floats:
+    """Return sums over two by two cells."""
+    rows, columns, n = cells.shape
+    return np.asarray(cells.reshape(rows // 2, 2, columns // 2, 2, n).sum(axis=(1, 3)))
 
 
 def _starts(length: int, n_parts: int) -> Integers:

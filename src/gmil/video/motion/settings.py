@@ -9,8 +9,10 @@ from gmil.errors import VideoError
 FLOWS = ("dis", "farneback")
 CAMERAS = ("median", "affine", "none")
 DIRECTIONS = 8
-GRID = 3, 4
-"""Cells of the whole picture, down and across, whose energies are described."""
+N_BINS = 3 * DIRECTIONS
+"""Of a cell of the whole picture: directions of motion, and of the changes of its two parts."""
+GRID, FINE_GRID = (3, 4), (6, 8)
+"""Cells of the whole picture, down and across, whose energies are described; the finer ones lie within the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,9 +93,10 @@ class MotionSettings:
         return self.columns["trajectory"].stop
 
     @property
-    def n_energies(self) -> int:
-        """The length of a row that describes the whole picture."""
-        return GRID[0] * GRID[1] * 3 * DIRECTIONS
+    def picture_columns(self) -> dict[str, slice]:
+        """Where in a row of energies of the whole picture each kind lies."""
+        coarse = GRID[0] * GRID[1] * N_BINS
+        return {"flow": slice(0, coarse), "pyramid": slice(coarse, coarse + FINE_GRID[0] * FINE_GRID[1] * N_BINS)}
 
     @property
     def smallest_side(self) -> int:

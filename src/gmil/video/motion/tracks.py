@@ -38,6 +38,7 @@ class Tracks:
             self.generations.append(_Generation(settings, number, field.gray.shape))
         side = settings.cell_pixels
         sums = self.cv2.boxFilter(histograms, -1, (side, side), normalize=False, borderType=self.cv2.BORDER_REPLICATE)
+        np.maximum(sums, 0, out=sums)  # running sums: rounding leaves some below zero, and they are rooted
         flow = np.stack([self.cv2.medianBlur(np.ascontiguousarray(field.flow[..., i]), _MEDIAN) for i in (0, 1)], -1)
         for generation in self.generations:
             generation.advance(sums, flow, field.own)
