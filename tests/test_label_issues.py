@@ -27,7 +27,7 @@ def planted():
 @pytest.fixture(scope="module")
 def found(planted):
     bags, y, _ = planted
-    return gmil.find_label_issues(bags, y, n_rounds=2, n_jobs=1)
+    return gmil.find_label_issues(bags, y, fdr=0.3, n_rounds=2, n_jobs=1)
 
 
 # ------------------------------------------------------------------ the noise model
