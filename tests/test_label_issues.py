@@ -27,7 +27,7 @@ def planted():
 @pytest.fixture(scope="module")
 def found(planted):
     bags, y, _ = planted
-    return gmil.find_label_issues(bags, y, n_rounds=2, n_jobs=1)
+    return gmil.find_label_issues(bags, y, fdr=0.3, n_rounds=2, n_jobs=1)
 
 
 # ------------------------------------------------------------------ the noise model
@@ -172,13 +172,39 @@ def test_the_table_is_corrected_and_read_back(found, planted, tmp_path):
         ("bag,corrected\nb99,1\n", "names bags that are not here: b99"),
         ("bag,corrected\nb3,maybe\n", r"corrects bag 3 \(b3\) to 'maybe', which is no class"),
         ("bag,label\nb3,1\n", "must have the columns bag and corrected"),
+        ("bag,corrected\nb3,0\nb3,1\n", r"corrects bag 3 \(b3\) twice, to 0 and to 1"),
+        ("bag,label,corrected\nb3,7,{other}\n", r"bag 3 \(b3\), whose label was '7', but is . here"),
     ],
 )
 def test_wrong_corrections_are_refused(planted, tmp_path, text, message):
     bags, y, _ = planted
-    (tmp_path / "issues.csv").write_text(text)
+    (tmp_path / "issues.csv").write_text(text.format(other=1 - y[3]))
     with pytest.raises(gmil.GmilError, match=message):
         gmil.apply_corrections(bags, y, tmp_path / "issues.csv")
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (np.array([0.0, 0.0, 1.0]), "bag,label,corrected\n1,0,1\n"),  # as `to_csv` and spreadsheets write 1.0
+        (np.array([0, 0, 1]), "bag,label,corrected\n1,0.0,1.0\n"),
+        (np.array([False, False, True]), "bag,label,corrected\n1,FALSE,TRUE\n"),
+        (np.array(["no", "no", "yes, rare"]), "\ufeffbag;label;corrected\r\n1;no;yes, rare\r\n2;yes, rare;\r\n"),
+    ],
+)
+def test_tables_of_spreadsheets_are_read_back(tmp_path, labels, text):
+    bags = gmil.Bags.from_list([[[0.0]], [[1.0]], [[2.0]]])
+    (tmp_path / "issues.csv").write_text(text, encoding="utf-8")
+    corrected = gmil.apply_corrections(bags, labels, tmp_path / "issues.csv")
+    assert_array_equal(corrected, labels[[0, 2, 2]])
+    assert corrected.dtype == labels.dtype
+    assert_array_equal(gmil.apply_corrections(bags, corrected, tmp_path / "issues.csv"), corrected)  # once more
+
+
+def test_labels_of_several_kinds_are_refused(planted):
+    bags, y, _ = planted
+    with pytest.raises(gmil.BagValidationError, match="one column at a time"):
+        gmil.find_label_issues(bags, np.column_stack([y, 1 - y]))
 
 
 def test_copies_with_different_labels_are_named():

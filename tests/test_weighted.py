@@ -144,6 +144,16 @@ def test_calibration_gives_log_odds():
     assert 0 < slope < 10
 
 
+def test_a_part_of_the_bags_is_calibrated_as_surely_as_all():
+    """Classes that are told apart perfectly leave the slope to the number of bags: of a fold it must not be smaller."""
+    decisions = np.tile([-1.1, -0.9, 0.9, 1.1], 10)
+    known = decisions, decisions > 0, np.ones(40)
+    whole, _ = calibrate(*known)
+    half = [part[:20] for part in known]
+    assert calibrate(*half, share=0.5)[0] == pytest.approx(whole, rel=1e-3)
+    assert calibrate(*half)[0] < 0.9 * whole
+
+
 def test_a_view_on_all_points_is_the_exact_view(data):
     bags, y = data
     features = bag_features(bags.instances, bags.offsets, "moments", np.empty((0, 4)), BACKEND)
@@ -433,15 +443,15 @@ def test_left_out_decisions_by_hand(data):
     (space,) = model.spaces_
     features = bag_features(bags.instances, bags.offsets, "nearest", space["centers"], BACKEND)
     targets = np.where(y == 1, 1.0, -1.0)[:, None]
-    fitted = fit_candidate(0, "nearest", features, "linear", targets, np.ones(60), None, BACKEND)
     learning = Learning(targets > 0, np.ones(60), None, ("linear",), 60, BACKEND)
     folds = stacking_folds(learning)
+    unseen = fit_candidate(0, "nearest", features, "linear", targets, np.ones(60), None, BACKEND, folds).unseen
     assert np.array_equal(np.sum(folds, axis=0), np.ones(60))
     for test in folds:
-        others = fitted.left_out[~test]
+        others = unseen[~test]
         share = ridge_weights(others, targets[~test, 0], np.ones(len(others)))
-        slope, shift = calibrate(others @ share, targets[~test, 0] > 0, np.ones(len(others)))
-        expected = slope * (fitted.left_out[test] @ share) + shift
+        slope, shift = calibrate(others @ share, targets[~test, 0] > 0, np.ones(len(others)), share=(~test).mean())
+        expected = slope * (unseen[test] @ share) + shift
         np.testing.assert_allclose(model.left_out_decisions_[test], expected, atol=1e-4)
 
 

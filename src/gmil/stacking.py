@@ -91,9 +91,18 @@ def cross_fitted(
     return np.asarray(found)
 
 
-def calibrate(decisions: Floats, positive: Booleans, weights: Floats) -> tuple[float, float]:
-    """Return slope > 0 and shift such that ``slope * decision + shift`` are log-odds of being positive."""
-    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+def calibrate(decisions: Floats, positive: Booleans, weights: Floats, share: float = 1.0) -> tuple[float, float]:
+    """Return slope > 0 and shift such that ``slope * decision + shift`` are log-odds of being positive.
+
+    Parameters
+    ----------
+    decisions : array of shape (n,)
+    positive : array of shape (n,)
+    weights : array of shape (n,)
+    share : float
+        The share of all bags that these are: they are as sure of themselves as all would be.
+    """
+    n_positive, n_negative = positive.sum() / share, (~positive).sum() / share
     # Soft targets, as Platt's, keep the slope finite where the classes are separated perfectly.
     goal = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     size = float(np.sqrt(np.mean(decisions**2))) or 1.0

@@ -73,7 +73,8 @@ def check(
     _tell(found, data.name, {"dataset": data.name, "seed": seed}, more, as_json)
     if doubtful is not None:
         n = int(doubtful.flagged.sum())
-        say(f"{issues}: {n} of {len(data.y)} labels flagged. Fill in the column corrected, and read it back.")
+        how = "Fill in the column corrected, and read it back with gmil.apply_corrections."
+        say(f"{issues}: {n} of {len(data.y)} labels flagged. {how}")
 
 
 def _tell(found: DataCheck, name: str, about: dict[str, Any], more: dict[str, Any], as_json: bool) -> None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gmil.weighted.model import Candidate
     from gmil.weighted.views import CentersInSpace
 
-_N_FOLDS = 5
-"""Of training bags, whose weights are found on the others."""
+_N_FOLDS = 10
+"""Of training bags, whose weights are found on the others: nearly as many as a new bag has."""
 
 
 class LeftOut(NamedTuple):
@@ -104,22 +104,21 @@ def _weigh_problem(
     ``tables`` are what every view predicts of bags without them, (n_bags, n_views).
     """
 
-    def weights_of(columns: Floats, rows: Any) -> tuple[Floats, float, float]:
-        return _weights(columns[rows], goals[rows], learning.weights[rows], are_classes=learning.values is None)
+    def weights_of(columns: Floats, rows: Booleans) -> tuple[Floats, float, float]:
+        shares = ridge_weights(columns[rows], goals[rows], learning.weights[rows]) if columns.shape[1] else np.empty(0)
+        if learning.values is not None:
+            return shares, 1.0, 0.0
+        known = columns[rows] @ shares, goals[rows] > 0, learning.weights[rows]
+        return shares, *calibrate(*known, share=float(rows.mean()))
 
-    def as_one(rows: Any) -> Floats:
+    def as_one(rows: Booleans) -> Floats:
         own, slope, shift = weights_of(tables.cross_fitted, rows)
         return np.append(slope * own, shift)
 
-    shares, slope, shift = weights_of(tables.weighed, slice(None))
+    shares, slope, shift = weights_of(tables.weighed, np.ones(len(goals), dtype=bool))
     whole = np.append(slope * shares, shift)
     sums = tables.weighed @ whole[:-1] + shift, cross_fitted(tables.cross_fitted, whole, folds, as_one)
     return shares, slope, shift, *sums
-
-
-def _weights(columns: Floats, goals: Floats, weights: Floats, *, are_classes: bool) -> tuple[Floats, float, float]:
-    shares = ridge_weights(columns, goals, weights) if columns.shape[1] else np.empty(0)
-    return shares, *(calibrate(columns @ shares, goals > 0, weights) if are_classes else (1.0, 0.0))
 
 
 class Joined(NamedTuple):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmil.bags.finite import name_of_bag
 from gmil.errors import BagValidationError, FormatError, listed
+from gmil.io.formats.delimited import delimiter_of, read_text
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
+
+_COLUMNS = ("bag", "label", "corrected")
 
 
 def apply_corrections(bags: Any, y: Any, path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -25,7 +29,8 @@ def apply_corrections(bags: Any, y: Any, path: str | os.PathLike[str]) -> NDArra
     y : array of shape (n_bags,)
         The labels until now.
     path : path
-        What `LabelIssues.to_csv` wrote, with some cells of ``corrected`` filled in.
+        What `LabelIssues.to_csv` wrote, with some cells of ``corrected`` filled in. Spreadsheets may have changed how
+        classes are written (1.0 to 1, True to TRUE) and what separates columns.
 
     Returns
     -------
@@ -41,47 +46,54 @@ def apply_corrections(bags: Any, y: Any, path: str | os.PathLike[str]) -> NDArra
     >>> gmil.apply_corrections(bags, ["no", "yes"], file).tolist()
     ['yes', 'yes']
     """
-    table = _read(path)
     labels = np.asarray(y).tolist()
     ids = range(len(labels)) if getattr(bags, "bag_ids", None) is None else bags.bag_ids.tolist()
     places = {str(name): place for place, name in enumerate(ids)}
-    unknown = [name for name in table if name not in places]
+    table = _read(path)
+    unknown = [row["bag"] for row in table if row["bag"] not in places]
     if unknown:
         msg = f"{path} names bags that are not here: {listed(unknown)}."
         raise BagValidationError(msg)
     kinds = {str(label): label for label in labels}
-    for name, text in table.items():
-        same = [label for label in kinds if label == text] or [k for k in kinds if _plain(k) == _plain(text)]
-        if len(same) != 1:
-            known = listed([repr(kind) for kind in kinds])
-            bag = name_of_bag(bags, places[name])
-            msg = f"{path} corrects {bag} to {text!r}, which is no class; the classes are {known}."
+    found: dict[int, Any] = {}
+    for row in table:
+        place = places[row["bag"]]
+        what = f"{path} corrects {name_of_bag(bags, place)}"
+        meant = _meant(row["corrected"], kinds, what)
+        if found.setdefault(place, meant) != meant:
+            msg = f"{what} twice, to {found[place]!r} and to {meant!r}. Keep one row."
             raise BagValidationError(msg)
-        labels[places[name]] = kinds[same[0]]
+        if row["label"] and labels[place] != meant and not _alike(row["label"], str(labels[place])):
+            msg = f"{what}, whose label was {row['label']!r}, but is {labels[place]!r} here: is it of other bags?"
+            raise BagValidationError(msg)
+    for place, label in found.items():
+        labels[place] = label
     return np.array(labels, dtype=np.asarray(y).dtype)
 
 
-def _plain(text: str) -> str:
-    """Return a label as it may be written in several ways: 1 as 1.0, True as true or TRUE."""
+def _meant(text: str, kinds: dict[str, Any], what: str) -> Any:
+    """Return the class that a cell names: spreadsheets write 1.0 as 1, and True as TRUE."""
+    alike = [text] if text in kinds else [name for name in kinds if _alike(text, name)]
+    if len(alike) != 1:
+        known = listed([repr(kind) for kind in kinds])
+        msg = f"{what} to {text!r}, which is no class; the classes are {known}."
+        raise BagValidationError(msg)
+    return kinds[alike[0]]
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two cells are the same class, whatever their case and however a number is written."""
     try:
-        return str(float(text))
+        return float(one) == float(other)
     except ValueError:
-        return text.casefold()
+        return one.casefold() == other.casefold()
 
 
-def _read(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the corrections of a table by the name of the bag."""
-    import pyarrow as pa
-    import pyarrow.csv
-
-    as_text = pyarrow.csv.ConvertOptions(column_types={"bag": pa.string(), "corrected": pa.string()})
-    try:
-        table = pyarrow.csv.read_csv(path, convert_options=as_text)
-    except pa.ArrowInvalid as error:
-        msg = f"{path} cannot be read as a CSV file: {error}."
-        raise FormatError(msg) from error
+def _read(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+    """Return the rows with a correction: bag, corrected, and the label until then, or an empty one."""
+    table = read_text(Path(path), delimiter_of(Path(path)), texts=_COLUMNS)
     if not {"bag", "corrected"} <= set(table.column_names):
         msg = f"{path} must have the columns bag and corrected, but it has {listed(table.column_names)}."
         raise FormatError(msg)
-    bags, corrected = (table.column(name).to_pylist() for name in ("bag", "corrected"))
-    return {bag: text.strip() for bag, text in zip(bags, corrected, strict=True) if text and text.strip()}
+    rows = [{name: (row.get(name) or "").strip() for name in _COLUMNS} for row in table.to_pylist()]
+    return [row for row in rows if row["corrected"]]

@@ -14,7 +14,7 @@ from gmil.checks.near_duplicates import near_duplicates
 from gmil.errors import BagValidationError
 from gmil.model_selection.folds import check_seed
 from gmil.transform.impute import Impute
-from gmil.validation import check_bag_labels, check_bags, check_groups
+from gmil.validation import check_bag_labels, check_bags, check_groups, indicator_of
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
@@ -202,6 +202,9 @@ def find_label_issues(
         raise BagValidationError(msg, parameter="n_rounds")
     seed = check_seed(random_state, n_seeds=n_rounds)
     bags = check_bags(bags, allow_nan=True)
+    if indicator_of(y) is not None:
+        msg = f"must be one label per bag, got an indicator matrix of shape {np.shape(y)}. Pass one column at a time."
+        raise BagValidationError(msg, parameter="y")
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
     numbers = check_groups(groups, len(bags))
     if not are_usable(bags.instances):
