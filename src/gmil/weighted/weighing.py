@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _N_FOLDS = 5
 """Of training bags, whose weights are found on the others."""
+_NOISE = 0.5
+"""Of values, in units of the error of the best view."""
 
 
 class LeftOut(NamedTuple):
@@ -118,7 +120,9 @@ def _weigh_problem(
 
 
 def _weights(columns: Floats, goals: Floats, weights: Floats, *, are_classes: bool) -> tuple[Floats, float, float]:
-    shares = ridge_weights(columns, goals, weights) if columns.shape[1] else np.empty(0)
+    errors = weights @ (goals[:, None] - columns) ** 2 / weights.sum()
+    noise = 1.0 if are_classes else _NOISE * float(errors.min(initial=1.0))
+    shares = ridge_weights(columns, goals, weights, noise) if columns.shape[1] else np.empty(0)
     return shares, *(calibrate(columns @ shares, goals > 0, weights) if are_classes else (1.0, 0.0))
 
 
