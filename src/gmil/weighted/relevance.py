@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Floats
     from gmil.weighted.fitting import Learning
 
-_KINDS = ("mean", "moments")
+_RELEVANT = {"mean": KERNELS, "moments": ("gaussian",)}
+"""The views that are taken with relevant columns, and their kernels."""
 _WIDE, _WIDEST = 4.0, 64.0
 """Widths of kernels on relevant and on all columns, in units of the median distance."""
 _STEPS = 2
@@ -87,7 +88,7 @@ class _Fit(NamedTuple):
 
 
 def further_views(found: Sequence[Candidate], learning: Learning, folds: Sequence[Booleans]) -> list[Candidate]:
-    """Return wide and relevant views of means, and of means and deviations, where these are among the views.
+    """Return a wide view of means, and relevant ones of means and deviations, where these are among the views.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def further_views(found: Sequence[Candidate], learning: Learning, folds: Sequenc
     """
     bases: dict[str, Candidate] = {}
     for fit in found:
-        if fit.view.kernel == "gaussian" and fit.view.kind in _KINDS and fit.view.shift is not None:
+        if fit.view.kernel == "gaussian" and fit.view.kind in _RELEVANT and fit.view.shift is not None:
             bases.setdefault(fit.view.kind, fit)  # under the first scaling
     return [view for base in bases.values() for view in _further(base, learning, folds)]
 
@@ -111,14 +112,15 @@ def _further(base: Candidate, learning: Learning, folds: Sequence[Booleans]) -> 
     backend = resolve("auto" if is_torch(learning.backend.name) else learning.backend.name, 1)
     problem = _Problem(columns, learning.goals, learning.weights, backend)
     known = learning.goals, learning.weights, learning.groups, backend, folds
-    found = [fit_kernel(base.view._replace(width=_WIDEST), columns, *known)]
+    wide = base.view._replace(width=_WIDEST)
+    found = [fit_kernel(wide, columns, *known)] if base.view.kind == "mean" else []
     if not folds:
         return found
     penalties = base.penalties / learning.weights.sum()
     factors, others = _relevance(problem, penalties), [_relevance(problem.some(~test), penalties) for test in folds]
     own = problem.times(factors).columns
     view = base.view._replace(divisor=cast("Floats", base.view.divisor) / factors, width=_WIDE).limited(own)
-    for kernel in KERNELS:
+    for kernel in _RELEVANT[base.view.kind]:
         fit = fit_kernel(view._replace(kernel=kernel), own, *known)
         left_out = fit.left_out.copy()
         for test, by in zip(folds, others, strict=True):
