@@ -9,7 +9,7 @@ import numpy as np
 
 from gmil.bags.finite import name_of_bag
 from gmil.bags.tables import unmasked
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError
 from gmil.validation import check_label_count
 
 if TYPE_CHECKING:
@@ -64,18 +64,18 @@ def check_values(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) -> Flo
     values = _given(y, owner)
     if values.ndim not in (1, 2) or 0 in values.shape[1:]:
         msg = f"y must hold a number for every bag, or a row of numbers, got shape {values.shape}."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     check_label_count(len(values), bags)
     numbers = _numbers(values, f"{owner} predicts numbers")
     _refuse_not_finite(numbers, bags)
     if len(numbers) < 2:
         msg = f"{owner} needs at least two bags to learn from, got one sample only (n_samples = 1)."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     constant = np.ptp(numbers, axis=0) == 0
     if constant.any():
         value = numbers.reshape(len(numbers), -1)[0, int(np.argmax(constant))]
         msg = f"y is {value:g} for every bag, so there is nothing to learn. Check the column."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     return numbers
 
 
@@ -100,11 +100,11 @@ def check_outcomes(y: Any, bags: Bags | LazyBags | None = None, owner: str = "Su
     if (times < 0).any():
         where = name_of_bag(bags, int((times < 0).argmax())) if bags is not None else f"bag {int((times < 0).argmax())}"
         msg = f"Times must not be negative, but that of {where} is {times[times < 0][0]:g}. Correct it."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     events = _events(event)
     if not events.any():
         msg = "No event was seen in any bag: every time is censored, so there is nothing to learn. Check the column."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     return Outcomes(events, times)
 
 
@@ -115,23 +115,8 @@ def outcomes_of(event: Any, time: Any) -> NDArray[Any]:
     array([( True, 3.), (False, 5.)], dtype=[('event', '?'), ('time', '<f8')])
     """
     found = np.empty(len(time), dtype=[("event", "?"), ("time", "<f8")])
-    found["event"], found["time"] = event, _numbers(np.asarray(time), "times must be numbers")
+    found["event"], found["time"] = event, time
     return found
-
-
-def events_seen(written: Any) -> Booleans:
-    """Return which events were seen, as tables write it: numbers, truth values, or texts of these.
-
-    >>> events_seen(["1", "0", "true"])
-    array([ True, False,  True])
-    """
-    texts = [str(item) for item in np.asarray(written).tolist()]
-    meanings = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-    wrong = sorted({text for text in texts if text.casefold() not in meanings})
-    if wrong:
-        msg = f"must name a column of 0 and 1, or true and false, got {listed(wrong)}. 1 is an event that was seen."
-        raise BagValidationError(msg, parameter="event")
-    return np.array([meanings[text.casefold()] for text in texts])
 
 
 def _given(y: Any, owner: str) -> NDArray[Any]:
@@ -145,19 +130,10 @@ def _numbers(values: NDArray[Any], rule: str) -> Floats:
     if values.dtype.kind in "biufO":
         with contextlib.suppress(TypeError, ValueError):
             return values.astype(np.float64)
-    texts = [item for item in values.ravel().tolist() if isinstance(item, str)]
-    got = next((text for text in texts if not _is_number(text)), texts[0] if texts else None)
+    got = next((item for item in values.ravel().tolist() if isinstance(item, str)), None)
     what = f"texts such as {got!r}" if got is not None else f"{values.dtype} data"
     msg = f"Unknown label type: {rule}, but y holds {what}. Turn them into numbers, or take a classifier."
-    raise BagValidationError(msg)
-
-
-def _is_number(text: str) -> bool:
-    """Tell whether a text is a number that is finite: one that is not makes texts of a whole column."""
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
+    raise BagValidationError(msg, parameter="y")
 
 
 def _refuse_not_finite(numbers: Floats, bags: Bags | LazyBags | None) -> None:
@@ -169,7 +145,7 @@ def _refuse_not_finite(numbers: Floats, bags: Bags | LazyBags | None) -> None:
     missing = np.isnan(numbers[row]).any()
     what = "NaN: the target" if missing else "infinity: the target"
     msg = f"Input y contains {what} of {bag} is {'missing' if missing else 'infinite'}. Fill it in, or drop the bag."
-    raise BagValidationError(msg)
+    raise BagValidationError(msg, parameter="y")
 
 
 def _two_columns(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -178,7 +154,7 @@ def _two_columns(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
         chosen = [next((name for name in names if str(name).lower() in known), None) for known in _NAMES]
         if None in chosen or len(names) != 2:
             msg = f"A frame of times must have the columns 'event' and 'time', got {[str(name) for name in names]}."
-            raise BagValidationError(msg)
+            raise BagValidationError(msg, parameter="y")
         return tuple(np.asarray(y[name]) for name in chosen)  # type: ignore[return-value]
     values = _given(y, owner)
     fields = values.dtype.names
@@ -191,7 +167,7 @@ def _two_columns(y: Any, owner: str) -> tuple[NDArray[Any], NDArray[Any]]:
         f"{owner} needs an event and a time for every bag: a structured array with a truth value and a number, or two "
         f"columns, got shape {values.shape} of {values.dtype}."
     )
-    raise BagValidationError(msg)
+    raise BagValidationError(msg, parameter="y")
 
 
 def _events(event: NDArray[Any]) -> Booleans:
@@ -199,5 +175,5 @@ def _events(event: NDArray[Any]) -> Booleans:
     if not np.isin(known, (0.0, 1.0)).all():
         got = next(item for item in np.asarray(event).tolist() if item not in (0, 1))
         msg = f"Events must be true or false, 1 or 0, got {got!r}."
-        raise BagValidationError(msg)
+        raise BagValidationError(msg, parameter="y")
     return known > 0

@@ -72,53 +72,6 @@ def test_times_need_an_event_column(run, files, tmp_path):
     assert "name the column with --event" in refused.stderr
 
 
-def test_a_model_remembers_the_event_column(run, files, tmp_path):
-    model = tmp_path / "model.gmil"
-    run("fit", files / "times.csv", "--event", "died", *QUICK[2:], "-o", model)
-    assert "concordance (Harrell)" in run("score", model, files / "times.csv").stdout
-    done = run("predict", model, files / "times.csv", "-o", tmp_path / "risks.csv")
-    assert "left out" not in done.stderr
-    without = pd.read_csv(files / "times.csv").drop(columns=["died", "label"])
-    without.to_csv(tmp_path / "new.csv", index=False)
-    assert run("predict", model, tmp_path / "new.csv", "-o", tmp_path / "others.csv").exit_code == 0
-    assert (tmp_path / "others.csv").read_bytes() == (tmp_path / "risks.csv").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("died", "event", "message"),
-    [
-        ({0: 1, 1: 2}, "died", "--event must name a column of 0 and 1, or true and false, got 2."),
-        ({0: "no", 1: "yes"}, "died", "--event must name a column of 0 and 1, or true and false, got no, yes."),
-        ({0: 0, 1: np.nan}, "died", "The event 'died' of bag"),
-        ({0: 0, 1: 1}, "nope", "The event column 'nope' is not there"),
-    ],
-)
-def test_events_that_are_none_are_refused(run, files, tmp_path, died, event, message):
-    frame = pd.read_csv(files / "times.csv")
-    frame.assign(died=frame["died"].map(died)).to_csv(tmp_path / "times.csv", index=False)
-    done = run("fit", tmp_path / "times.csv", "--event", event, "-o", tmp_path / "model.gmil")
-    assert done.exit_code == 2
-    assert message in done.stderr.splitlines()[-1]
-
-
-def test_a_text_among_values_is_named(run, files, tmp_path):
-    frame = pd.read_csv(files / "values.csv").astype({"label": object})
-    frame.loc[frame["bag"] == "b3", "label"] = "high"
-    frame.to_csv(tmp_path / "values.csv", index=False)
-    done = run("fit", tmp_path / "values.csv", "--target", "regression", "-o", tmp_path / "model.gmil")
-    assert "gmil: Unknown label type: WeightedGMILRegressor predicts numbers, but y holds texts such as 'high'." in (
-        done.stderr
-    )
-
-
-def test_the_order_of_grades_that_are_texts_is_said(run, files, tmp_path):
-    frame = pd.read_csv(files / "grades.csv")
-    frame.assign(label=frame["label"].map({0: "none", 1: "mild", 2: "severe"})).to_csv(tmp_path / "g.csv", index=False)
-    options = ("fit", tmp_path / "g.csv", "--target", "ordinal", *QUICK[2:], "-o", tmp_path / "model.gmil")
-    assert "g.csv: grades by the alphabet, mild < none < severe. Give their order with --set" in run(*options).stderr
-    assert "alphabet" not in run(*options, "--set", "grades=['none', 'mild', 'severe']").stderr
-
-
 def test_grades_are_asked_for(run, files):
     assert "accuracy" in run("cv", files / "grades.csv", *QUICK).stdout
     found = run("cv", files / "grades.csv", "--target", "ordinal", *QUICK)

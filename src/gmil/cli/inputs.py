@@ -78,7 +78,7 @@ class Reader(NamedTuple):
 
         one = self.features is not None and not isinstance(self.feature_columns, list) and not is_pattern(self.features)
         marks = () if isinstance(bags, gmil.LazyBags) else tuple(marks_of(bags))
-        return Origin(self.bag, self.label, self.group, self.features if one else None, marks, self.event)
+        return Origin(self.bag, self.label, self.group, self.features if one else None, marks)
 
     @property
     def feature_columns(self) -> list[str] | str | None:
@@ -109,6 +109,7 @@ class Reader(NamedTuple):
         from gmil.io.scanning import scan_named
         from gmil.io.slide_folders import Request, is_slide_folder
         from gmil.paper.runs.data import groups_of
+        from gmil.target_checks import outcomes_of
 
         streams = self.stream or bool(self.dask)
         if not is_dataset(data) and Path(data).is_dir() and (self.layout or is_slide_folder(Path(data))):
@@ -127,10 +128,8 @@ class Reader(NamedTuple):
             msg = f"There is no file {data!r}, and no data set of that name; the data sets are {names}."
             raise BagValidationError(msg)
         reader = self._with_remembered(path, streams)
-        may_stream = reader.group is None and (reader.event is None or not needs_labels) and not in_memory
-        streams = streams or (may_stream and _is_large(path, reader.bag))
-        reader = reader._replace(event=self.event) if streams else reader  # what reads blocks keeps no such column
-        read: Any = scan_named if streams else read_named
+        may_stream = reader.group is None and not in_memory
+        read: Any = scan_named if streams or (may_stream and _is_large(path, reader.bag)) else read_named
         try:
             with said_warnings():
                 request = Request(
@@ -143,28 +142,12 @@ class Reader(NamedTuple):
                 raise
             bags, y = _with_features(error.bags, self.known), None
         except BagValidationError as error:
-            for role, column in (("instances", self.instance_labels), ("event", self.event)):
-                if error.parameter == "info" and repr(column) in str(error):
-                    error.parameter, error.fix = role, error.fix.replace("info", role)
-                    error.args = (str(error.args[0]).replace("The info column", f"The {role} column"),)
+            if error.parameter == "info" and repr(self.instance_labels) in str(error):
+                error.fix = error.fix.replace("info", "instances")
             raise
-        y = reader._with_events(bags, y, needs_labels=needs_labels)
+        y = y if y is None or self.event is None else outcomes_of(groups_of(bags, self.event).astype(bool), y)
         groups = groups_of(bags, reader.group)
         return LabelledBags(path.name, bags, y, groups, self._labels_of_instances(bags), self.target_kind)
-
-    def _with_events(self, bags: Any, y: Any, *, needs_labels: bool) -> Any:
-        """Return times with what --event tells of each; labels as they are without it."""
-        from gmil.paper.runs.data import groups_of
-        from gmil.target_checks import events_seen, outcomes_of
-
-        if y is None or self.event is None:
-            return y
-        try:
-            return outcomes_of(events_seen(groups_of(bags, self.event, "event")), y)
-        except BagValidationError:
-            if needs_labels:
-                raise
-            return None
 
     def _read_slides(self, folder: Path, *, in_memory: bool, needs_labels: bool) -> LabelledBags:
         """Read a folder of slides, in blocks; where no labels are needed, nor bags named, every slide is a bag."""
@@ -172,7 +155,7 @@ class Reader(NamedTuple):
 
         labels = self.labels or (None if needs_labels or self.bag is not None else ())
         reader = self._with_remembered(folder, streams=False) if needs_labels else self
-        further = self.layout, self.mpp, self.patch_size, self.splits, reader.event
+        further = self.layout, self.mpp, self.patch_size, self.splits, self.event
         with said_warnings():
             found = read_cohort(
                 folder, Request(labels, reader.bag, reader.label, reader.group, *further), in_memory=in_memory

@@ -14,12 +14,13 @@ from gmil.io.formats.rows import labels_from_text
 from gmil.slides.cohort import Request, scan_cohort
 from gmil.slides.layouts import is_slide_folder
 from gmil.slides.splits import Known, read_folds
-from gmil.target_checks import events_seen, outcomes_of
+from gmil.target_checks import outcomes_of
 
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
     from gmil.bags import Bags
+    from gmil.engine.arrays import Booleans
     from gmil.slides.cohort import Cohort
     from gmil.slides.splits import Fold
 
@@ -56,7 +57,7 @@ def read_cohort(folder: Path, request: Request, *, in_memory: bool) -> Bunch:
     found = scan_cohort(folder, request)
     y: Any = None if found.labels is None else labels_from_text(np.array(found.labels, dtype=object))
     if y is not None and found.joined.events is not None:
-        y = outcomes_of(events_seen(found.joined.events), y)
+        y = outcomes_of(_seen(found.joined.events), y)
     bags: Any = _loaded(found.bags) if in_memory else found.bags
     groups = None if found.groups is None else np.array(found.groups)
     folds = None if request.splits is None else _folds(request.splits, found, folder)
@@ -68,6 +69,16 @@ def read_cohort(folder: Path, request: Request, *, in_memory: bool) -> Bunch:
         validation=None if folds is None else [fold.val for fold in folds],
         layout=found.layout,
     )
+
+
+def _seen(texts: list[str]) -> Booleans:
+    """Return which events were seen, as tables write it."""
+    meanings = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+    wrong = sorted({text for text in texts if text.casefold() not in meanings})
+    if wrong:
+        msg = f"must name a column of 0 and 1, or true and false, got {listed(wrong)}. 1 is an event that was seen."
+        raise BagValidationError(msg, parameter="event")
+    return np.array([meanings[text.casefold()] for text in texts])
 
 
 def _folds(splits: Any, found: Cohort, folder: Path) -> list[Fold]:

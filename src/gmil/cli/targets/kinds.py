@@ -50,22 +50,7 @@ def with_target(method: Method, data: LabelledBags) -> LabelledBags:
             else "Survival needs to know which events were seen: name the column with --event; --label is the time."
         )
         raise BagValidationError(msg)
-    if target == "ordinal":
-        _say_order(method, data)
     return data._replace(target=target)
-
-
-def _say_order(method: Method, data: LabelledBags) -> None:
-    """Say in which order grades are that are texts: the alphabet knows nothing of them."""
-    import numpy as np
-
-    if data.y.dtype.kind not in "OU" or any(text.startswith("grades=") for text in method.settings):
-        return
-    grades = sorted({str(grade) for grade in np.asarray(data.y).tolist()})
-    say(
-        f"{data.name}: grades by the alphabet, {' < '.join(grades)}. "
-        f'Give their order with --set "grades={grades!r}", the lowest first.'
-    )
 
 
 def is_of_values(target: str | None) -> bool:

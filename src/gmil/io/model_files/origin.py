@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.io.model_files.schema import Choice, Items, OrMissing, OrNone, Record
+from gmil.io.model_files.schema import Choice, Items, OrNone, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,6 @@ class Origin(NamedTuple):
     features: str | None = None
     """One list column; the names of several are the features of the model."""
     marks: tuple[str, ...] = ()
-    event: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -60,10 +59,7 @@ class Origin(NamedTuple):
         return cls(**{**found, "marks": tuple(found["marks"])})
 
 
-_COLUMN = OrNone(Choice())
-_KIND = Record(
-    {**dict.fromkeys(Origin._fields, _COLUMN), "marks": Items(Choice()), "event": OrMissing(_COLUMN)}  # since 0.2
-)
+_KIND = Record({**dict.fromkeys(Origin._fields, OrNone(Choice())), "marks": Items(Choice())})
 
 
 def marks_of(bags: Bags) -> Iterable[str]:
