@@ -1,6 +1,7 @@
 """Values, grades and times of bags: the methods of gmil beside references, on the same bags.
 
-``GMIL_DATA_HOME=... python benchmarks/targets.py [PART ...]``, see ``PARTS`` at the end; by default all.
+``GMIL_DATA_HOME=... python benchmarks/targets.py [PART ...] [--only METHOD ...]``, see ``PARTS`` at the end; by default
+all. ``--only`` leaves out other rows of values and grades: references stay as they are when a method of gmil changes.
 
 ``affinities`` and the second half of ``ordinal`` need the four sets ``regression/CHEMBL*.npz`` in that folder, and take
 their training and test bags as given. Everything else is generated, from seeds that no choice was made on. No parameter
@@ -61,6 +62,15 @@ def references() -> dict[str, Any]:
     }
 
 
+ONLY: list[str] = []
+
+
+def regressors() -> dict[str, Any]:
+    """Return our regressor and the references, those of ``--only`` where that names some."""
+    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    return {name: model for name, model in models.items() if not ONLY or name in ONLY}
+
+
 def affinity_sets() -> dict[str, tuple[Any, Any, Any, Any]]:
     """Return name: training bags, their values, test bags, their values."""
     found = {}
@@ -82,7 +92,7 @@ def table(title: str, rows: dict[str, list[float]], columns: list[str]) -> None:
 def affinities() -> None:
     """R2 on the four sets of affinities, training and test bags as given."""
     sets = affinity_sets()
-    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    models = regressors()
     rows = {
         name: [r2(y, clone(model).fit(bags, values).predict(new)) for bags, values, new, y in sets.values()]
         for name, model in models.items()
@@ -101,7 +111,7 @@ def shared_bags(make: Any, seed: int) -> tuple[Any, Any]:
 
 def shared() -> None:
     """R2 where the instances of a bag tell the value together, as conformers do: 300 training bags, 200 test bags."""
-    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    models = regressors()
     makers = {"Friedman 1": make_friedman1, "Friedman 2": make_friedman2, "Friedman 3": make_friedman3}
     rows: dict[str, list[float]] = {name: [] for name in models}
     for make in makers.values():
@@ -110,6 +120,96 @@ def shared() -> None:
             found = [r2(y[300:], clone(model).fit(bags[:300], y[:300]).predict(bags[300:])) for bags, y in made]
             rows[name].append(float(np.mean(found)))
     table("R2, all instances of a bag tell its value, mean of three seeds", rows, list(makers))
+
+
+def _sized(rng: Any, low: int, high: int) -> Any:
+    """Return which of 500 bags every instance is of."""
+    return np.repeat(np.arange(500), rng.integers(low, high + 1, 500))
+
+
+def pixel_bags(seed: int) -> tuple[Any, Any]:
+    """Pixels of fields: ten bands follow three causes of the yield; up to two fifths of a field are under clouds."""
+    rng = np.random.default_rng(seed)
+    causes, owners = rng.normal(size=(500, 3)), _sized(rng, 15, 40)
+    pixels = (causes @ rng.normal(size=(3, 10)))[owners] + rng.normal(size=(len(owners), 10))
+    clouds = rng.random(len(owners)) < 0.4 * rng.random(500)[owners]
+    pixels[clouds] += 6 + 2 * rng.normal(size=(clouds.sum(), 1))
+    return gmil.Bags.from_ids(pixels, owners), causes[:, 0] + causes[:, 1] ** 2 / 2 + np.sin(2 * causes[:, 2])
+
+
+def conformer_bags(seed: int) -> tuple[Any, Any]:
+    """Shapes of molecules: the one that fits best, by a function that is not linear, has the affinity."""
+    rng = np.random.default_rng(seed)
+    owners = _sized(rng, 2, 8)
+    shapes = rng.normal(size=(500, 6))[owners] + 0.7 * rng.normal(size=(len(owners), 6))
+    fits = shapes[:, 0] - shapes[:, 1] + np.sin(2 * shapes[:, 2])
+    return gmil.Bags.from_ids(shapes, owners), np.maximum.reduceat(fits, np.unique(owners, return_index=True)[1])
+
+
+def patch_bags(seed: int, *, count: bool = False) -> tuple[Any, Any]:
+    """Patches of slides: the share that differs in one direction is the score; or frames, and how many do."""
+    rng = np.random.default_rng(seed)
+    owners, share, direction = _sized(rng, 15, 40), rng.beta(1, 2, 500), rng.normal(size=20)
+    differ = rng.random(len(owners)) < share[owners]
+    patches = rng.normal(size=(len(owners), 20)) + 2.5 * differ[:, None] * direction / np.linalg.norm(direction)
+    found = np.bincount(owners, differ)
+    return gmil.Bags.from_ids(patches, owners), found if count else found / np.bincount(owners)
+
+
+def quantile_bags(seed: int) -> tuple[Any, Any]:
+    """Samples of a site: nine of ten are below the value, by a linear function; sites differ in their spread."""
+    rng = np.random.default_rng(seed)
+    owners, spread = _sized(rng, 15, 30), np.exp(0.3 * rng.normal(size=500))
+    samples = rng.normal(size=(500, 10))[owners] / 2 + spread[owners, None] * rng.normal(size=(len(owners), 10))
+    level = samples @ rng.normal(size=10) / np.sqrt(10)
+    return gmil.Bags.from_ids(samples, owners), np.array([np.quantile(level[owners == i], 0.9) for i in range(500)])
+
+
+def cell_bags(seed: int) -> tuple[Any, Any]:
+    """Cells of a person: shares of six types change with age, and so do the cells of one type."""
+    rng = np.random.default_rng(seed)
+    age, owners, types = rng.uniform(-1, 1, 500), _sized(rng, 20, 50), 2 * rng.normal(size=(6, 20))
+    odds = np.exp(rng.normal(size=6) + 0.8 * np.outer(age, rng.normal(size=6)) + 0.5 * rng.normal(size=(500, 6)))
+    below = np.cumsum(odds / odds.sum(axis=1, keepdims=True), axis=1)[owners]
+    kind = (rng.random(len(owners))[:, None] > below).sum(axis=1).clip(0, 5)
+    cells = types[kind] + rng.normal(size=(len(owners), 20)) + 0.6 * rng.normal(size=(500, 20))[owners]
+    cells += np.outer((kind == 2) * age[owners], 0.8 * rng.normal(size=20))
+    return gmil.Bags.from_ids(cells, owners), age
+
+
+def spread_bags(seed: int) -> tuple[Any, Any]:
+    """Readings of a machine: how much three of ten channels vary is the wear."""
+    rng = np.random.default_rng(seed)
+    wear, owners = rng.normal(size=500), _sized(rng, 5, 15)
+    readings = rng.normal(size=(len(owners), 10)) + rng.normal(size=(500, 10))[owners] / 2
+    readings[:, :3] *= np.exp(wear / 2)[owners, None]
+    return gmil.Bags.from_ids(readings, owners), wear
+
+
+def regimes() -> None:
+    """R2 where bags tell their values in other ways: 300 training bags, 200 test bags, a tenth of noise."""
+    makers = {
+        "pixels, mean": pixel_bags,
+        "conformers, best": conformer_bags,
+        "patches, share": patch_bags,
+        "frames, count": partial(patch_bags, count=True),
+        "samples, quantile": quantile_bags,
+        "cells, types": cell_bags,
+        "readings, spread": spread_bags,
+    }
+    names = [name for name in regressors() if not name.startswith(("single", "prime", "forest on i"))]
+    rows: dict[str, list[float]] = {name: [] for name in names}
+    for make in makers.values():
+        found: dict[str, list[float]] = {name: [] for name in names}
+        for seed in SEEDS:
+            bags, values = make(seed)
+            y = values + 0.1 * values.std() * np.random.default_rng(seed + 1000).normal(size=500)
+            for name in names:
+                model = regressors()[name].fit(bags[:300], y[:300])
+                found[name].append(r2(y[300:], model.predict(bags[300:])))
+        for name in names:
+            rows[name].append(float(np.mean(found[name])))
+    table("R2, seven ways in which bags tell values, mean of three seeds", rows, list(makers))
 
 
 def max_bags(seed: int) -> tuple[Any, Any, Any]:
@@ -137,7 +237,7 @@ def by_true_witnesses(bags: Any, y: Any, marks: Any) -> float:
 
 def witnesses() -> None:
     """R2 where few instances carry the value: 300 training bags, 200 test bags."""
-    models = {"WeightedGMILRegressor": gmil.WeightedGMILRegressor(random_state=0), **references()}
+    models = regressors()
     kinds = {
         "10 features": partial(witness_bags, n_features=10),
         "30 features": partial(witness_bags, n_features=30),
@@ -191,7 +291,8 @@ def _forest() -> dict[str, Any]:
 
 def ordinal() -> None:
     """Quadratic kappa of grades: generated ones of the size of UCF-Crime, and affinities cut into five."""
-    rows: dict[str, list[float]] = {"WeightedGMILOrdinal": [], "regression, rounded": [], "WeightedGMIL": []}
+    names = ("WeightedGMILOrdinal", "regression, rounded", "WeightedGMIL")
+    rows: dict[str, list[float]] = {name: [] for name in names if not ONLY or name in ONLY}
     columns = []
     for seed in SEEDS[:2]:
         options = {"n_features": 64, "bag_size": (60, 124), "witness_rate": 0.1, "n_classes": GRADES}
@@ -206,14 +307,14 @@ def ordinal() -> None:
 
 
 def _add_kappas(rows: dict[str, list[float]], bags: Any, y: Any, new: Any, new_y: Any) -> None:
-    values = gmil.WeightedGMILRegressor(random_state=0).fit(bags, y.astype(float)).predict(new)
-    found = {
-        "WeightedGMILOrdinal": gmil.WeightedGMILOrdinal(random_state=0).fit(bags, y).predict(new),
-        "regression, rounded": np.clip(np.rint(values), 0, GRADES - 1),
-        "WeightedGMIL": gmil.WeightedGMIL(random_state=0).fit(bags, y).predict(new),
+    models = {
+        "WeightedGMILOrdinal": gmil.WeightedGMILOrdinal(random_state=0),
+        "regression, rounded": gmil.WeightedGMILRegressor(random_state=0),
+        "WeightedGMIL": gmil.WeightedGMIL(random_state=0),
     }
-    for name, predictions in found.items():
-        rows[name].append(quadratic_kappa(new_y, predictions))
+    for name in rows:
+        predicted = models[name].fit(bags, y).predict(new)
+        rows[name].append(quadratic_kappa(new_y, np.clip(np.rint(predicted), 0, GRADES - 1)))
 
 
 def coverage() -> None:
@@ -255,14 +356,17 @@ def cost() -> None:
     table("CPU seconds of a fit", rows, ["300 bags x 30 features", "800 bags x 64 features"])
 
 
-PARTS = {part.__name__: part for part in (affinities, shared, witnesses, survival, ordinal, coverage, cost)}
+PARTS = {part.__name__: part for part in (affinities, shared, regimes, witnesses, survival, ordinal, coverage, cost)}
 
 
 def main() -> None:
     """Run the parts that are named, by default all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
-    for name in parser.parse_args().parts or PARTS:
+    parser.add_argument("--only", nargs="+", default=[], help="The rows to print, of values and grades.")
+    asked = parser.parse_args()
+    ONLY.extend(asked.only)
+    for name in asked.parts or PARTS:
         PARTS[name]()
 
 

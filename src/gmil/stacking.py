@@ -17,7 +17,7 @@ _SHRINKAGE = 0.1
 """How strongly `ridge_weights` draws the weights of models to equal ones, per bag."""
 
 
-def ridge_weights(left_out: Floats, target: Floats, weights: Floats) -> Floats:
+def ridge_weights(left_out: Floats, target: Floats, weights: Floats, noise: float = 1.0) -> Floats:
     """Return the weight of every model, none negative, with the least squared error on bags that were left out.
 
     Weights are drawn to equal ones: picking one model is worse than averaging, and so is an average of all.
@@ -27,10 +27,12 @@ def ridge_weights(left_out: Floats, target: Floats, weights: Floats) -> Floats:
     left_out : array of shape (n, n_models)
     target : array of shape (n,)
     weights : array of shape (n,)
+    noise : float
+        The less of it, the less weights are drawn: what left-out bags tell about them is then sure.
     """
     n, n_models = left_out.shape
     root = np.sqrt(weights * n / weights.sum())
-    pull = np.sqrt(_SHRINKAGE * n)
+    pull = np.sqrt(_SHRINKAGE * noise * n)
     rows = np.vstack([root[:, None] * left_out, pull * np.eye(n_models)])
     goal = np.concatenate([root * target, np.full(n_models, pull / n_models)])
     found: Any = nnls(rows, goal)[0]

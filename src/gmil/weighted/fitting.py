@@ -30,6 +30,7 @@ from gmil.io.model_files.schema import (
 from gmil.transform.space import Space
 from gmil.weighted.familiar import familiar_distances
 from gmil.weighted.model import KERNELS, Candidate, View, fit_candidates, refit_on_points
+from gmil.weighted.relevance import further_views
 from gmil.weighted.views import (
     KINDS,
     SCALES,
@@ -260,11 +261,21 @@ def fit_views(
 
 def weigh_views(views: Sequence[tuple[int, str, Floats, str]], learning: Learning) -> Weighed:
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
-    targets, folds = learning.goals, stacking_folds(learning)
+    folds = stacking_folds(learning)
+    found = _fit_all(views, learning, folds)
+    if learning.values is not None:
+        found = [fit._replace(view=fit.view.beyond()) for fit in [*found, *further_views(found, learning, folds)]]
+    return weigh(found, learning)
+
+
+def _fit_all(
+    views: Sequence[tuple[int, str, Floats, str]], learning: Learning, folds: Sequence[Booleans]
+) -> list[Candidate]:
+    targets = learning.goals
     if learning.fits_on_device() and not any(sp.issparse(features) for _, _, features, _ in views):
         from gmil.weighted.on_device import ridge
 
-        return weigh(ridge.fit_candidates(views, targets, learning.weights, learning.backend, folds), learning)
+        return ridge.fit_candidates(views, targets, learning.weights, learning.backend, folds)
 
     def fit(alike: list[tuple[int, str, Floats, str]]) -> list[Candidate]:
         space, kind, features, _ = alike[0]
@@ -276,7 +287,7 @@ def weigh_views(views: Sequence[tuple[int, str, Floats, str]], learning: Learnin
     by_vectors = [list(alike) for _, alike in groupby(views, key=itemgetter(0, 1))]
     with one_blas_thread(), ThreadPoolExecutor(learning.backend.n_threads) as pool:
         found = map(fit, by_vectors) if learning.backend.n_threads == 1 else pool.map(fit, by_vectors)
-        return weigh(list(chain.from_iterable(found)), learning)
+        return list(chain.from_iterable(found))
 
 
 def finish_views(
@@ -329,8 +340,9 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
 def _views_of(taken: InSpaces, kinds: tuple[str, ...], learning: Learning) -> Iterator[tuple[int, str, Floats, str]]:
     """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
     sparse, of_values = sp.issparse(taken.bags.instances), learning.values is not None
+    scales = [space.name for space in taken.spaces]
     for i, space in enumerate(taken.spaces):
-        worth = kinds_of(space.name, kinds, sparse=sparse, alone=len(taken.spaces) == 1, of_values=of_values)
+        worth = kinds_of(space.name, kinds, sparse=sparse, scales=scales, of_values=of_values)
         wanted = ("nearest",) if learning.kernels == ("linear",) else worth
         if not wanted:
             continue

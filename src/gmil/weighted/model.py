@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.weighted.ridge import Centering
 
 
 KERNELS = ("laplacian", "gaussian")
@@ -71,6 +72,13 @@ class View(NamedTuple):
         low, high = (as_array(part) for part in (reduced.amin(columns, 0), reduced.amax(columns, 0)))
         beyond, differs = np.float32(np.sqrt(len(columns))), low < high
         return self._replace(low=np.where(differs, low, -beyond), high=np.where(differs, high, beyond))
+
+    def beyond(self) -> View:
+        """Return the view with limits half a range further out: values, unlike classes, go on beyond training bags."""
+        if self.low is None or self.high is None:
+            return self
+        more = (self.high - self.low) / 2
+        return self._replace(low=self.low - more, high=self.high + more)
 
     def standardised_entries(self, values: Floats, columns: Integers) -> Floats:
         """Return single entries of vectors of bags in the units of this view, in double precision."""
@@ -203,10 +211,10 @@ def fit_candidates(
     columns = view.standardised(features)
     view = view.limited(columns)
     known = targets, weights, groups
-    return [_fit_kernel(view._replace(kernel=kernel), columns, *known, backend, folds) for kernel in kernels]
+    return [fit_kernel(view._replace(kernel=kernel), columns, *known, backend, folds) for kernel in kernels]
 
 
-def _fit_kernel(
+def fit_kernel(
     view: View,
     columns: Floats,
     targets: Floats,
@@ -215,12 +223,12 @@ def _fit_kernel(
     backend: Backend,
     folds: Sequence[Booleans],
 ) -> Candidate:
-    """Fit a view whose units are known to standardised training bags."""
+    """Fit a view whose units are known to standardised training bags; its width is in units of the median distance."""
     if view.kernel == "linear":
         values = np.asarray(columns, dtype=np.float64) @ np.asarray(columns, dtype=np.float64).T
     else:
         distances = dissimilarity(columns, columns, view.kernel, backend)
-        width = median_width(distances)
+        width = view.width * median_width(distances)
         view = view._replace(points=columns, width=width)
         values = np.exp(distances / np.float32(-width))
     if groups is not None:
@@ -228,21 +236,19 @@ def _fit_kernel(
         values = values.astype(np.float64)
     centred, centering = center_kernel(values, weights)
     fit = fit_ridge(centred, targets, weights, groups, folds)
-    # Centring is linear in the kernel, so it is folded into coefficients and intercepts.
-    total = fit.coefficients.sum(axis=0)
-    shares = weights / weights.sum()
-    coefficients = (fit.coefficients - shares[:, None] * total) / centering.trace
-    constant = (centering.grand_mean * total - centering.means @ fit.coefficients) / centering.trace
+    coefficients, constants = uncentred(fit.coefficients, fit.intercepts, weights, centering)
     if view.kernel == "linear":
         coefficients = np.asarray(columns, dtype=np.float64).T @ coefficients
-    return Candidate(
-        view._replace(coefficients=coefficients),
-        fit.left_out,
-        fit.intercepts + constant,
-        fit.penalties,
-        centering.trace,
-        fit.cross_fitted,
-    )
+    view = view._replace(coefficients=coefficients)
+    return Candidate(view, fit.left_out, constants, fit.penalties, centering.trace, fit.cross_fitted)
+
+
+def uncentred(dual: Floats, intercepts: Floats, weights: Floats, centering: Centering) -> tuple[Floats, Floats]:
+    """Return coefficients and constants that predict from a kernel as it is, not centred: centring is linear in it."""
+    total = dual.sum(axis=0)
+    shares = weights / weights.sum()
+    coefficients = (dual - shares[:, None] * total) / centering.trace
+    return coefficients, intercepts + (centering.grand_mean * total - centering.means @ dual) / centering.trace
 
 
 def column_units(features: Floats) -> tuple[Floats | None, Floats | None]:

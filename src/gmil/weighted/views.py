@@ -25,6 +25,13 @@ KINDS = ("range", "moments", "nearest")
 SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
+_SCALES_OF_MEANS = ("standard", "rank")
+_TELL_NO_VALUES: dict[str | None, tuple[str, ...]] = {
+    "minmax": ("nearest",),
+    "l2": ("range",),
+    "standard+l2": ("nearest",),
+    "minmax+l2": ("nearest",),
+}
 _LARGEST = 1e15
 _ENTRIES_AT_ONCE = 2_000_000
 _SCALED_AT_ONCE = 1 << 16
@@ -118,21 +125,31 @@ def fit_spaces(
 
 
 def kinds_of(
-    scale: str | None, asked: tuple[str, ...], *, sparse: bool, alone: bool = False, of_values: bool = False
+    scale: str | None,
+    asked: tuple[str, ...],
+    *,
+    sparse: bool,
+    scales: Sequence[str | None] = (),
+    of_values: bool = False,
 ) -> tuple[str, ...]:
-    """Return the views worth taking under a scaling, of those that were asked for.
+    """Return the views worth taking under a scaling, one of ``scales``, of those that were asked for.
 
     Columns of a view are standardised, so range and moments are the same after "minmax" as after "standard" and
-    are taken there only where it is the one scaling, ``alone``.
+    are taken there only where it is the one scaling.
     Minimum, maximum and deviation of sparse features tell little: there the mean is taken, and VLAD, which has a
     scaling of its own, of the features as they are.
-    Values, unlike classes, often follow the middle of a bag alone: of these the mean rank is a view, too.
+    Values, unlike classes, often follow the middle of a bag alone: of these the mean is a view, too, and the mean rank.
+    In exchange, some are left out that told of no values what others had not.
     """
     if sparse:
         worth = ("mean", "nearest", "vlad") if scale is None else ("mean", "nearest")
         return tuple(kind for kind in worth if kind in asked or kind in SPARSE_KINDS)
-    own = tuple(kind for kind in (("nearest",) if scale == "minmax" and not alone else KINDS) if kind in asked)
-    return (*own, "mean") if of_values and scale == "rank" and "moments" in own else own
+    own = tuple(kind for kind in (("nearest",) if scale == "minmax" and len(scales) > 1 else KINDS) if kind in asked)
+    if not of_values:
+        return own
+    if "standard" in scales:
+        own = tuple(kind for kind in own if kind not in _TELL_NO_VALUES.get(scale, ()))
+    return (*own, "mean") if scale in _SCALES_OF_MEANS and "moments" in own else own
 
 
 def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:

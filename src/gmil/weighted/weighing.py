@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _N_FOLDS = 10
 """Of training bags, whose weights are found on the others: nearly as many as a new bag has."""
+_NOISE = 0.5
+"""Of values, in units of the error of the best view."""
 
 
 class LeftOut(NamedTuple):
@@ -105,11 +107,12 @@ def _weigh_problem(
     """
 
     def weights_of(columns: Floats, rows: Booleans) -> tuple[Floats, float, float]:
-        shares = ridge_weights(columns[rows], goals[rows], learning.weights[rows]) if columns.shape[1] else np.empty(0)
+        known = columns[rows], goals[rows], learning.weights[rows]
+        noise = 1.0 if learning.values is None else _noise(*known)
+        shares = ridge_weights(*known, noise) if columns.shape[1] else np.empty(0)
         if learning.values is not None:
             return shares, 1.0, 0.0
-        known = columns[rows] @ shares, goals[rows] > 0, learning.weights[rows]
-        return shares, *calibrate(*known, share=float(rows.mean()))
+        return shares, *calibrate(known[0] @ shares, known[1] > 0, known[2], share=float(rows.mean()))
 
     def as_one(rows: Booleans) -> Floats:
         own, slope, shift = weights_of(tables.cross_fitted, rows)
@@ -119,6 +122,12 @@ def _weigh_problem(
     whole = np.append(slope * shares, shift)
     sums = tables.weighed @ whole[:-1] + shift, cross_fitted(tables.cross_fitted, whole, folds, as_one)
     return shares, slope, shift, *sums
+
+
+def _noise(columns: Floats, goals: Floats, weights: Floats) -> float:
+    """Return how much values vary beyond what views tell: the error of the best view."""
+    errors = weights @ (goals[:, None] - columns) ** 2 / weights.sum()
+    return _NOISE * float(errors.min(initial=1.0))
 
 
 class Joined(NamedTuple):
