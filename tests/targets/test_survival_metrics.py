@@ -139,7 +139,7 @@ def test_all_ways_to_write_outcomes():
         ([[1, 1.0], [0, np.inf]], "infinity: the target of bag 1"),
         ([[1, 1.0], [0, -2.0]], "must not be negative, but that of bag 1 is -2"),
         ([[0, 1.0], [0, 2.0]], "No event was seen"),
-        ([[2, 1.0], [0, 2.0]], "true or false, 1 or 0, got 2"),
+        ([[2, 1.0], [0, 2.0]], "0 and 1, or true and false, got 2"),
         (np.array([["a", "b"], ["c", "d"]]), "times must be numbers, but y holds texts such as 'b'"),
         ([1.0, 2.0], "needs an event and a time"),
         (pd.DataFrame({"a": [1], "b": [2]}), "columns 'event' and 'time'"),

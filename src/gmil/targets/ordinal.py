@@ -45,8 +45,7 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
     scales : "auto" or sequence, default="auto"
         The scalings, as in `WeightedGMIL`.
     views : sequence, default=("range", "moments", "nearest")
-        The embeddings of a bag, as in `WeightedGMIL`; with "moments" there are more: of means, and of features that
-        count as much as they tell.
+        The embeddings of a bag, as in `WeightedGMIL`; with "moments", the mean rank of every feature is one, too.
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook, as in `WeightedGMIL`; "ranked" are centres that tell grades above the median from others.
     witness_model : bool, default=True

@@ -97,6 +97,8 @@ class WeightedGMILRegressor(RegressorMixin, TargetViews):
     (40, 2)
     """
 
+    _measured: ClassVar[bool] = True
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "target_means_": Array("P"),
         "target_scales_": Array("P", above=0),

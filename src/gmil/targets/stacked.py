@@ -34,6 +34,9 @@ class TargetViews(StackedViews):
     intercepts_: Floats
     left_out_scores_: Floats
 
+    _measured: ClassVar[bool] = False
+    """Whether the values that views predict are those of y, and do not stand for grades or times."""
+
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         **{name: kind for name, kind in FITTED_VIEWS.items() if name != "witnesses_"},
         "view_weights_": Items(VIEW_WEIGHT),
@@ -50,7 +53,7 @@ class TargetViews(StackedViews):
         large, values, outcomes = self._targets(bags, y)
         numbers, backend = check_groups(groups, len(bags), least=2), resolve(self.backend, self.n_jobs)
         weights = np.ones(len(bags))
-        return Learning(large, weights, numbers, KERNELS, self.n_points, backend, values, outcomes)
+        return Learning(large, weights, numbers, KERNELS, self.n_points, backend, values, outcomes, self._measured)
 
     @abstractmethod
     def _targets(self, bags: Bags | LazyBags, y: Any) -> tuple[Booleans, Floats, Floats | None]:

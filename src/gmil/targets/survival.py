@@ -99,8 +99,7 @@ class WeightedGMILSurvival(HazardMixin, TargetViews):
     scales : "auto" or sequence, default="auto"
         The scalings, as in `WeightedGMIL`.
     views : sequence, default=("range", "moments", "nearest")
-        The embeddings of a bag, as in `WeightedGMIL`; with "moments" there are more: of means, and of features that
-        count as much as they tell.
+        The embeddings of a bag, as in `WeightedGMIL`; with "moments", the mean rank of every feature is one, too.
     centers : {"random", "k-means", "ranked"}, default="random"
         The codebook, as in `WeightedGMIL`; "ranked" are centres that tell bags with an event from others.
     witness_model : bool, default=True

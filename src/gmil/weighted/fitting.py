@@ -213,6 +213,7 @@ class Learning(NamedTuple):
     backend: Backend
     values: Floats | None = None  # (n_bags, n_problems): what is to be predicted, where that is no class
     outcomes: Floats | None = None  # (n_bags, 2): whether and when something happened, where values stand for that
+    measured: bool = False  # whether values are what was measured, and do not stand for grades or times
 
     @property
     def goals(self) -> Floats:
@@ -263,7 +264,7 @@ def weigh_views(views: Sequence[tuple[int, str, Floats, str]], learning: Learnin
     """Fit views, each the number of its scaling, its kind, vectors of bags and a kernel; weigh and calibrate them."""
     folds = stacking_folds(learning)
     found = _fit_all(views, learning, folds)
-    if learning.values is not None:
+    if learning.measured:
         found = [fit._replace(view=fit.view.beyond()) for fit in [*found, *further_views(found, learning, folds)]]
     return weigh(found, learning)
 
@@ -339,10 +340,11 @@ def sample_of_bags(positive: Booleans, max_bags: int, generator: np.random.Gener
 
 def _views_of(taken: InSpaces, kinds: tuple[str, ...], learning: Learning) -> Iterator[tuple[int, str, Floats, str]]:
     """Yield the number of the scaling, the kind, the vectors of bags and the kernel of every view."""
-    sparse, of_values = sp.issparse(taken.bags.instances), learning.values is not None
     scales = [space.name for space in taken.spaces]
+    of_values, measured = learning.values is not None, learning.measured
+    about = {"sparse": sp.issparse(taken.bags.instances), "of_values": of_values, "measured": measured}
     for i, space in enumerate(taken.spaces):
-        worth = kinds_of(space.name, kinds, sparse=sparse, scales=scales, of_values=of_values)
+        worth = kinds_of(space.name, kinds, scales=scales, **about)
         wanted = ("nearest",) if learning.kernels == ("linear",) else worth
         if not wanted:
             continue

@@ -25,7 +25,6 @@ KINDS = ("range", "moments", "nearest")
 SPARSE_KINDS = ("mean", "vlad")
 SCALES = ("standard", "minmax", "l2", "standard+l2", "minmax+l2", "rank")
 SPARSE_SCALES = (None, "l2", "standard")
-_SCALES_OF_MEANS = ("standard", "rank")
 _TELL_NO_VALUES: dict[str | None, tuple[str, ...]] = {
     "minmax": ("nearest",),
     "l2": ("range",),
@@ -131,6 +130,7 @@ def kinds_of(
     sparse: bool,
     scales: Sequence[str | None] = (),
     of_values: bool = False,
+    measured: bool = False,
 ) -> tuple[str, ...]:
     """Return the views worth taking under a scaling, one of ``scales``, of those that were asked for.
 
@@ -138,8 +138,8 @@ def kinds_of(
     are taken there only where it is the one scaling.
     Minimum, maximum and deviation of sparse features tell little: there the mean is taken, and VLAD, which has a
     scaling of its own, of the features as they are.
-    Values, unlike classes, often follow the middle of a bag alone: of these the mean is a view, too, and the mean rank.
-    In exchange, some are left out that told of no values what others had not.
+    Values, unlike classes, often follow the middle of a bag alone: the mean rank is a view, too. Of measured values so
+    is the mean; in exchange, some are left out that told of no values what others had not.
     """
     if sparse:
         worth = ("mean", "nearest", "vlad") if scale is None else ("mean", "nearest")
@@ -147,9 +147,10 @@ def kinds_of(
     own = tuple(kind for kind in (("nearest",) if scale == "minmax" and len(scales) > 1 else KINDS) if kind in asked)
     if not of_values:
         return own
-    if "standard" in scales:
+    if measured and "standard" in scales:
         own = tuple(kind for kind in own if kind not in _TELL_NO_VALUES.get(scale, ()))
-    return (*own, "mean") if scale in _SCALES_OF_MEANS and "moments" in own else own
+    has_mean = scale == "rank" or (measured and scale == "standard")
+    return (*own, "mean") if has_mean and "moments" in own else own
 
 
 def bag_features(scaled: Instances, offsets: Integers, kind: str, centers: Floats, backend: Backend) -> Floats:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _N_FOLDS = 10
 """Of training bags, whose weights are found on the others: nearly as many as a new bag has."""
+_N_FOLDS_OF_VALUES = 5
+"""Values are not calibrated, so that fewer bags change less."""
 _NOISE = 0.5
 """Of values, in units of the error of the best view."""
 
@@ -95,7 +97,8 @@ def stacking_folds(learning: Learning) -> list[Booleans]:
     positive = learning.positive
     have_several = positive.shape[1] > 1 and bool((positive.sum(axis=1) != 1).any())
     patterns = combinations(positive, _N_FOLDS if have_several else 1)
-    return inner_folds(patterns, _N_FOLDS, np.random.default_rng(0), learning.groups)
+    n_folds = _N_FOLDS if learning.values is None else _N_FOLDS_OF_VALUES
+    return inner_folds(patterns, n_folds, np.random.default_rng(0), learning.groups)
 
 
 def _weigh_problem(
@@ -108,7 +111,7 @@ def _weigh_problem(
 
     def weights_of(columns: Floats, rows: Booleans) -> tuple[Floats, float, float]:
         known = columns[rows], goals[rows], learning.weights[rows]
-        noise = 1.0 if learning.values is None else _noise(*known)
+        noise = _noise(*known) if learning.measured else 1.0
         shares = ridge_weights(*known, noise) if columns.shape[1] else np.empty(0)
         if learning.values is not None:
             return shares, 1.0, 0.0
