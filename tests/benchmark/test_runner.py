@@ -12,8 +12,9 @@ import pytest
 from gmil import cross_validate
 from gmil.benchmark import Budget, Shelf, leaderboard, run
 from gmil.benchmark import runner as running
-from gmil.benchmark.cells import load_sets, plan
-from gmil.benchmark.watching import OVER_MEMORY, OVER_TIME, Cost, exceeded, reason_of
+from gmil.benchmark.cells import identity, load_sets, plan
+from gmil.benchmark.records import Known
+from gmil.benchmark.watching import OVER_FORECAST, OVER_MEMORY, OVER_TIME, Cost, Watch, exceeded, reason_of
 from gmil.checks.controls import BagSizeTree, ShuffledLabels
 from gmil.datasets import make_bags
 from gmil.greedy import GMIL
@@ -36,6 +37,9 @@ class NoWatch:
         pass
 
     def restart(self):
+        pass
+
+    def see(self, _done, _total):
         pass
 
     def cost(self):
@@ -140,6 +144,54 @@ def test_a_cell_above_its_budget_is_empty_with_its_reason(toy, tmp_path):
 )
 def test_what_is_too_much(cost, code):
     assert exceeded(cost, Budget(most_minutes=1, most_gib=1)) == code
+
+
+def test_a_cell_whose_first_folds_cost_too_much_is_not_finished(toy, tmp_path, monkeypatch):
+    ends, watch = [], Watch(Budget(most_minutes=1))
+    monkeypatch.setattr("gmil.benchmark.watching.os._exit", ends.append)
+    costs = iter([100.0, 108.0, 138.0])  # the first fold has work that all share
+    monkeypatch.setattr(watch, "cost", lambda: Cost(next(costs), None, None))
+    watch.see(1, 10)
+    watch.see(2, 10)
+    assert ends == []  # 172 seconds: a forecast is rough
+    watch.see(3, 10)
+    assert ends == [OVER_FORECAST]
+    assert reason_of(OVER_FORECAST, Budget()) == "more than 30 CPU minutes a k-fold, by its first folds"
+
+
+def test_folds_are_counted_while_a_cell_is_measured(toy, tmp_path):
+    class Counting(NoWatch):
+        def see(self, done, total):
+            seen.append((done, total))
+
+    seen = []
+    running.do_jobs(a_cell(toy, "bag-statistics"), Store(tmp_path), Counting(301.0))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [
+        (900.0, "about 105 CPU minutes a k-fold: 21 fits, where 3 by default take 900 s"),
+        (float("inf"), "the default setting has no result"),
+    ],
+)
+def test_a_tuned_cell_is_not_begun_where_the_default_costs_too_much(toy, tmp_path, monkeypatch, seconds, reason):
+    few = toy.restricted(["gmil"], ["easy"])
+    sets, _ = load_sets(few)
+    default, tuned = plan(few, sets)
+    known = {identity(default.jobs[0]): Known(seconds, default.jobs[0].code)}
+    begun = []
+    monkeypatch.setattr(Shelf, "known", lambda _: known)
+    monkeypatch.setattr(Shelf, "take", lambda *_: None)
+    monkeypatch.setattr(running, "measure_cell", lambda cell, *_: begun.append(cell.setting))
+    run(few, output=tmp_path, repeats=1)
+    assert set(Store(tmp_path).read(tuned.jobs[0].hash, 3)["reason"].to_pylist()) == {reason}
+    assert begun == []
+    known[identity(default.jobs[0])] = Known(700.0, default.jobs[0].code)  # a forecast is rough: it may be within 30
+    shutil.rmtree(tmp_path / "rows")
+    run(few, output=tmp_path, repeats=1)
+    assert begun == ["tuned"]
 
 
 def test_reasons_name_the_limit():

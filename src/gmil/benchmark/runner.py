@@ -7,12 +7,13 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
-from gmil.benchmark.watching import Watch, exceeded, reason_of
+from gmil.benchmark.watching import SURE, Watch, exceeded, reason_of
 from gmil.errors import ClusterError
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.store import Store, is_failed
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from gmil.benchmark.cells import Cell
     from gmil.benchmark.specification import Benchmark, Budget
     from gmil.benchmark.watching import Cost
+    from gmil.paper.runs.jobs import Job
 
 
 def run(
@@ -73,8 +75,10 @@ def run(
     recorded = shelf.known()
     missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
     until = None if minutes is None else time.monotonic() + 60 * minutes
+    hopeless = partial(_why_hopeless, _defaults(everything), store, recorded)
+    measured = _measured(missing, hopeless, Path(output), processes, until, retry_failed, client)
     try:
-        for done, cell in enumerate(_measured(missing, Path(output), processes, until, retry_failed, client), start=1):
+        for done, cell in enumerate(measured, start=1):
             if progress is not None:
                 progress(done, len(missing), str(cell))
     finally:  # whatever stops the run, what it has measured is on record
@@ -85,17 +89,44 @@ def run(
 def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
     """Tell whether nothing of a cell is missing: all its repeats, or as many as the budget allows."""
     for job in cell.jobs:
-        table, known = finished_rows(store, job), recorded.get(identity(job))
-        if known is not None and changed and known.code != job.code:
-            known = None
-        if table is None and known is None:
-            return False
-        seconds = known.seconds if table is None and known is not None else seconds_of(table)
-        if seconds == float("inf") and retry_failed:
+        seconds = _known_seconds(job, store, recorded, changed)
+        if seconds is None or (seconds == float("inf") and retry_failed):
             return False
         if seconds > 60 * cell.budget.once_minutes:
             return True
     return True
+
+
+def _known_seconds(job: Job, store: Store, recorded: dict[str, Known], changed: bool = False) -> float | None:
+    """Return the CPU seconds of a k-fold that is done; with ``changed``, done with the code that is here."""
+    table, known = finished_rows(store, job), recorded.get(identity(job))
+    if table is not None:
+        return seconds_of(table)
+    return None if known is None or (changed and known.code != job.code) else known.seconds
+
+
+def _defaults(cells: list[Cell]) -> dict[tuple[str, str], Job]:
+    """Return the first k-fold of every method on every set with the default setting."""
+    return {(cell.case.method, cell.case.dataset): cell.jobs[0] for cell in cells if cell.setting == "default"}
+
+
+def _why_hopeless(
+    defaults: dict[tuple[str, str], Job], store: Store, recorded: dict[str, Known], cell: Cell
+) -> str | None:
+    """Return why a tuned cell need not be begun: so many fits, at what they cost with the default setting."""
+    default = defaults.get((cell.case.method, cell.case.dataset))
+    if cell.setting == "default" or default is None:
+        return None
+    seconds, n_fits = _known_seconds(default, store, recorded), cell.jobs[0].n_fits
+    if seconds is None:
+        return None
+    minutes = seconds * n_fits / default.n_fits / 60
+    if minutes <= SURE * cell.budget.most_minutes:
+        return None
+    if seconds == float("inf"):
+        return "the default setting has no result"
+    why = f"{n_fits} fits, where {default.n_fits} by default take {seconds:.0f} s"
+    return f"about {minutes:.0f} CPU minutes a k-fold: {why}"
 
 
 def seconds_of(table: pa.Table) -> float:
@@ -104,14 +135,22 @@ def seconds_of(table: pa.Table) -> float:
 
 
 def _measured(
-    cells: list[Cell], output: Path, processes: int, until: float | None, retry_failed: bool, client: Any
+    cells: list[Cell],
+    hopeless: Callable[[Cell], str | None],
+    output: Path,
+    processes: int,
+    until: float | None,
+    retry_failed: bool,
+    client: Any,
 ) -> Iterator[Cell]:
-    """Yield cells as they are finished; none is begun after ``until``."""
+    """Yield cells as they are finished; none is begun after ``until``, or where ``hopeless`` has a reason."""
 
     def begin(cell: Cell) -> Cell | None:
         if until is not None and time.monotonic() > until:
             return None
-        if client is None:
+        if (reason := hopeless(cell)) is not None:
+            Store(output).write(cell.jobs[0].hash, failed_rows(cell.jobs[0], reason))
+        elif client is None:
             measure_cell(cell, output, retry_failed)
         else:
             _keep(client.submit(measure_elsewhere, cell, pure=False).result(), output)
@@ -181,7 +220,7 @@ def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget], Watch], retry
             table = finished_rows(store, job)
             if table is None or (retry_failed and is_failed(table)):
                 watch.restart()
-                table, cost = execute(job, cell.data), watch.cost()
+                table, cost = execute(job, cell.data, watch.see), watch.cost()
                 if (code := exceeded(cost, cell.budget)) is not None:
                     raise SystemExit(code)  # it was done before the watch looked
                 table = with_cost(table, cost)

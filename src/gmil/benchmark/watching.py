@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 if TYPE_CHECKING:
     from gmil.benchmark.specification import Budget
 
-OVER_TIME, OVER_MEMORY = 71, 72
+OVER_TIME, OVER_MEMORY, OVER_FORECAST = 71, 72, 73
 """Exit codes of a process that stopped itself."""
+SURE = 3
+"""A forecast is rough: what is not begun, or stopped early, is what would cost so many times what it may."""
 _SECONDS_BETWEEN = 0.1
 
 
@@ -51,6 +53,17 @@ class Watch:
     def restart(self) -> None:
         """Begin with the next job."""
         self._cpu, self._clock = time.process_time(), time.perf_counter()
+        self._seen: tuple[int, float] | None = None
+
+    def see(self, done: int, total: int) -> None:
+        """Take how many folds are done; where the others would clearly cost too much, end the process now."""
+        seconds = self.cost().cpu_seconds
+        if (
+            self._seen is not None
+            and forecast(self._seen, (done, seconds), total) > SURE * 60 * self.budget.most_minutes
+        ):
+            os._exit(OVER_FORECAST)
+        self._seen = (done, seconds)
 
     def cost(self) -> Cost:
         """Return what the job has cost so far."""
@@ -81,11 +94,22 @@ def exceeded(cost: Cost, budget: Budget) -> int | None:
     return OVER_MEMORY if (cost.peak_bytes or 0) > budget.most_gib * 2**30 else None
 
 
+def forecast(before: tuple[int, float], now: tuple[int, float], total: int) -> float:
+    """Return the seconds of all folds, from two looks at folds done and seconds; work that folds share counts once.
+
+    >>> forecast((1, 100.0), (2, 110.0), 10)
+    190.0
+    """
+    each = (now[1] - before[1]) / max(1, now[0] - before[0])
+    return now[1] + each * (total - now[0])
+
+
 def reason_of(code: int | None, budget: Budget) -> str:
     """Return why a process ended without a result."""
     reasons = {
         OVER_TIME: f"more than {budget.most_minutes:g} CPU minutes a k-fold",
         OVER_MEMORY: f"more than {budget.most_gib:g} GiB of memory",
+        OVER_FORECAST: f"more than {budget.most_minutes:g} CPU minutes a k-fold, by its first folds",
     }
     return reasons.get(code or 0, f"the process ended with {code}: perhaps it was killed for want of memory")
 

@@ -18,6 +18,8 @@ from gmil.paper.runs.store import table_of
 from gmil.paper.tables.tuning import Tuned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
 
     from gmil.model_selection.result import CVResult
@@ -29,19 +31,24 @@ Choices = dict[int, tuple[dict[str, Any], float]]
 _LONGEST_REASON = 400
 
 
-def execute(job: Job, dataset: Dataset) -> pa.Table:
-    """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error."""
-    return measured(job, dataset)[0]
+def execute(job: Job, dataset: Dataset, progress: Callable[[int, int], None] | None = None) -> pa.Table:
+    """Return the rows of a job, one per repeat and fold. A fit that fails is rows with the reason, and not an error.
+
+    ``progress`` is called with the number of folds done, and of all.
+    """
+    return measured(job, dataset, progress)[0]
 
 
-def measured(job: Job, dataset: Dataset) -> tuple[pa.Table, CVResult | None]:
+def measured(
+    job: Job, dataset: Dataset, progress: Callable[[int, int], None] | None = None
+) -> tuple[pa.Table, CVResult | None]:
     """Return the rows of a job, and the cross-validation that they are of; None where a fit failed."""
     choices: Choices = {}
     # One thread, whatever the number of processes: rounding, and so the result, must not depend on it.
     with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            result = _cross_validate(job, dataset, choices)
+            result = _cross_validate(job, dataset, choices, progress)
         except Exception as error:  # what a method raises is up to the method
             return failed_rows(job, one_line(error)), None
     rows = [_fold_row(job, result, repeat, fold, choices) for repeat, fold in _places(job)]
@@ -75,7 +82,9 @@ def one_line(error: Any) -> str:
     return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
 
 
-def _cross_validate(job: Job, dataset: Dataset, choices: Choices) -> CVResult:
+def _cross_validate(
+    job: Job, dataset: Dataset, choices: Choices, progress: Callable[[int, int], None] | None
+) -> CVResult:
     model = job.estimator
 
     def keep(seed: int, chosen: tuple[dict[str, Any], float]) -> None:
@@ -93,6 +102,7 @@ def _cross_validate(job: Job, dataset: Dataset, choices: Choices) -> CVResult:
         instance_y=dataset.instance_y if job.scores_instances else None,
         random_state=job.seed,
         n_jobs=1,
+        progress=progress,
     )
 
 
