@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gmil.cli.main import main
+from gmil.reporting.runs import run_report
 
 
 @pytest.fixture
@@ -43,6 +44,17 @@ def test_table1_prints_the_table_and_writes_everything(call, tmp_path):
     for row in written["rows"]:
         for cell in row["cells"].values():
             assert all((tmp_path / "out" / "rows" / f"{job}.parquet").exists() for job in cell.get("jobs", []))
+
+
+def test_tuned_columns_may_be_left_out(call, tmp_path):
+    out = tmp_path / "out"
+    tuned = call("table1", "--quick", "--jobs", 1, "--output", out, "--methods", "gmil").stdout
+    untuned = call("table1", "--quick", "--untuned", "--jobs", 1, "--output", out, "--methods", "gmil").stdout
+    assert "tuned 1 x" in tuned
+    assert "tuned" not in untuned
+    columns = {row["column"] for row in json.loads((out / "table1-quick.json").read_text())["rows"]}
+    assert columns == {"paper", "printed", "control"}
+    assert "tuned" not in run_report(out).summary.protocol
 
 
 def test_table2_prints_times_and_says_what_jobs_do(call, tmp_path):

@@ -143,7 +143,8 @@ def _protocol(found: dict[str, Any]) -> str:
     parts = [f"{name}{quick}: {protocol['folds']}-fold, {protocol['repeats']} {repeats}, {seeds}"]
     if found.get("repeats"):
         parts[0] += f" ({', '.join(f'{label} {own} repeats' for label, own in found['repeats'].items())})"
-    if times := protocol.get("tuned_repeats"):
+    times = protocol.get("tuned_repeats")
+    if times and any(row.get("column") == "tuned" for row in found.get("rows", [])):
         how = f"{protocol['inner_folds']} inner folds and at most {protocol['max_settings']} settings"
         parts.append(f"tuned {'once' if times == 1 else f'{times} times'} with {how}")
     if found.get("data", {}).get("group"):
