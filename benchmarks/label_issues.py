@@ -102,8 +102,22 @@ def table(rows: Rows) -> None:
         )
         print(f"| {name} | {len(own)} | {_cells(means[-1])} |")
     print(f"| mean | | {_cells(np.nanmean(means, axis=0))} |")
+    flagged, found, wrong = (sum(row[key] for row in rows.of(flipped=True)) for key in ("flagged", "found", "wrong"))
+    print(
+        f"all together: {found / wrong:.1%} of the flips flagged, {1 - found / flagged:.1%} of the flags false alarms"
+    )
+    for seeds in _seed_errors(rows):
+        print(seeds)
     for row in rows.of(flipped=False):
         print(f"{row['set']}, as it is: {', '.join(row['names']) or 'none'}")
+
+
+def _seed_errors(rows: Rows) -> Any:
+    """Yield the standard error over seeds of every mean AUC."""
+    seeds = sorted({row["seed"] for row in rows.of(flipped=True)})
+    for key in AREAS if len(seeds) > 1 else ():
+        means = [np.mean([row[key] for row in rows.of(seed=seed, flipped=True)]) for seed in seeds]
+        yield f"standard error over seeds, {key}: {np.std(means, ddof=1) / np.sqrt(len(means)):.4f}"
 
 
 def _cells(values: Any) -> str:
