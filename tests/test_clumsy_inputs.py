@@ -125,7 +125,7 @@ CLUMSY = [
     ("groups in blocks", "cv {}/good.csv --group site --stream", "--stream and --dask read blocks. Leave out one."),
     ("a CSV file in blocks", "cv {}/good.csv --stream", "only Parquet files and folders can. Convert it, or leave out"),
     ("two labels in a bag", "cv {}/varies.csv", "The label of bag 'm0' varies: 0 and 1 (row 1)"),
-    ("a bag without a label", "cv {}/unlabelled.csv", "The label of bag 'm1' is missing (row 2; 1 rows have none)."),
+    ("a bag without a label", "cv {}/unlabelled.csv", "The label of bag 'm1' is missing (row 2; 1 row has none)."),
     ("one class", "cv {}/one-class.csv", "one class only"),
     (
         "labels that are measurements",

@@ -117,7 +117,7 @@ def test_steps_that_drop_instances_have_no_scores(data):
     assert model.predict(bags).shape == (30,)
     with pytest.raises(gmil.BagValidationError, match=f"make 30 instances of {bags.n_instances}"):
         model.score_instances(bags)
-    with pytest.raises(gmil.BagValidationError, match="make 1 instances of"):
+    with pytest.raises(gmil.BagValidationError, match="make 1 instance of"):
         model.explain(bags[0])
 
 

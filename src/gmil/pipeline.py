@@ -11,7 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
 from gmil.bags import Bags
-from gmil.errors import BagValidationError, ModelFileError
+from gmil.errors import BagValidationError, ModelFileError, count_of
 from gmil.io import model_files
 from gmil.model_selection.folds import last_step
 from gmil.scale import LazyBags
@@ -220,7 +220,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if kept.sum() != _count_instances(found):
             msg = (
                 f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make "
-                f"{_count_instances(found)} instances of {len(kept)}. Leave out or add instances before the pipeline."
+                f"{count_of(_count_instances(found), 'instance')} of {len(kept)}. "
+                "Leave out or add instances before the pipeline."
             )
             raise BagValidationError(msg)
         return found, kept
