@@ -166,7 +166,7 @@ CLUMSY = [
     ("a wrong --positive", "cv {}/words.csv --positive maybe", "its labels are no, yes."),
     ("a positive of three", "cv {}/three.csv --positive a", "names the positive class of two, but the data has 3"),
     ("the paper's settings of others", "cv {}/good.csv --paper --method nsk", "--paper gives the settings of gmil"),
-    ("no such model", "predict {}/nosuch.gmil {}/good.csv", "nosuch.gmil: No such file or directory."),
+    ("no such model", "predict {}/nosuch.gmil {}/good.csv", "nosuch.gmil does not exist. Check the name"),
     ("data as a model", "predict {}/good.csv {}/good.csv", "good.csv is not a gmil model"),
     ("half a model", "predict {}/damaged.gmil {}/good.csv", "damaged.gmil is not a gmil model, or it is damaged"),
     ("a column too few", "predict {}/model.gmil {}/narrow.csv", "1 of them are not there: 'height'; the columns are"),
