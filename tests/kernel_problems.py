@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 KINDS = ("gaussian", "duplicates", "integers", "constant", "zeros")
 
@@ -93,6 +93,15 @@ def assert_nearest(problem, X, centers, labels, squares=None):
     assert (own <= exact.min(axis=1) + tolerance).all()
     if squares is not None:
         assert_allclose(squares, own, rtol=0, atol=tolerance)
+
+
+def assert_same_end(problem, ours, theirs):
+    """Assert that two runs of k-means ended with the same clusters, up to rounding."""
+    assert_array_equal(ours.labels, theirs.labels)
+    assert ours.n_iter == theirs.n_iter
+    tolerance = problem.tolerance(problem.centers())
+    assert_allclose(ours.centers, theirs.centers, rtol=0, atol=np.sqrt(tolerance * 1e-9))
+    assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9, atol=problem.n_instances * tolerance)
 
 
 def random_jobs(seed, n_instances, n_jobs):

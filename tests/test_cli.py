@@ -301,7 +301,7 @@ def files(tmp_path_factory):
         (["cv", "{junk}.arff"], "junk.arff"),
         (["cv", "{junk}.mat"], "junk.mat"),
         (["predict", "{junk}.gmil", "musk1"], "not a gmil model"),
-        (["predict", "nosuch.gmil", "musk1"], "nosuch.gmil: No such file"),
+        (["predict", "nosuch.gmil", "musk1"], "nosuch.gmil does not exist"),
         (["predict", "{model}", "musk1"], "X has 166 features, but WeightedGMIL is expecting 4 features as input."),
         (["predict", "{model}", "{bags}", "-o", "{out}.xls"], "The output must be a .csv or .parquet file"),
         (["predict", "{model}", "{bags}", "-o", "{out}/deep/x.csv"], "cannot be written"),

@@ -125,7 +125,7 @@ CLUMSY = [
     ("groups in blocks", "cv {}/good.csv --group site --stream", "--stream and --dask read blocks. Leave out one."),
     ("a CSV file in blocks", "cv {}/good.csv --stream", "only Parquet files and folders can. Convert it, or leave out"),
     ("two labels in a bag", "cv {}/varies.csv", "The label of bag 'm0' varies: 0 and 1 (row 1)"),
-    ("a bag without a label", "cv {}/unlabelled.csv", "The label of bag 'm1' is missing (row 2; 1 rows have none)."),
+    ("a bag without a label", "cv {}/unlabelled.csv", "The label of bag 'm1' is missing (row 2; 1 row has none)."),
     ("one class", "cv {}/one-class.csv", "one class only"),
     (
         "labels that are measurements",
@@ -166,7 +166,7 @@ CLUMSY = [
     ("a wrong --positive", "cv {}/words.csv --positive maybe", "its labels are no, yes."),
     ("a positive of three", "cv {}/three.csv --positive a", "names the positive class of two, but the data has 3"),
     ("the paper's settings of others", "cv {}/good.csv --paper --method nsk", "--paper gives the settings of gmil"),
-    ("no such model", "predict {}/nosuch.gmil {}/good.csv", "nosuch.gmil: No such file or directory."),
+    ("no such model", "predict {}/nosuch.gmil {}/good.csv", "nosuch.gmil does not exist. Check the name"),
     ("data as a model", "predict {}/good.csv {}/good.csv", "good.csv is not a gmil model"),
     ("half a model", "predict {}/damaged.gmil {}/good.csv", "damaged.gmil is not a gmil model, or it is damaged"),
     ("a column too few", "predict {}/model.gmil {}/narrow.csv", "1 of them are not there: 'height'; the columns are"),

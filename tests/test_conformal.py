@@ -116,9 +116,9 @@ def test_margins_of_several_classes_and_of_several_labels():
     assert conformity(decisions, several=True).tolist() == [[1.0, 4.0, 2.0, -1.0, -4.0, -2.0]]
 
 
-@pytest.mark.parametrize("coverage", [0, 1, -0.1, 90])
+@pytest.mark.parametrize("coverage", [0, 1, -0.1, 90, "0.9", [0.5, 0.9]])
 def test_no_other_coverage(coverage):
-    with pytest.raises(gmil.BagValidationError, match="coverage must be above 0 and below 1"):
+    with pytest.raises(gmil.BagValidationError, match="coverage must be a number above 0 and below 1"):
         prediction_sets(np.ones((1, 1)), coverage)
 
 

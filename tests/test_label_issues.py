@@ -214,7 +214,7 @@ def test_copies_with_different_labels_are_named():
     assert found.duplicates == [(5, 40)]
 
 
-@pytest.mark.parametrize("asked", [{"fdr": 0}, {"fdr": 1.5}, {"rate": 0}, {"n_rounds": 0}])
+@pytest.mark.parametrize("asked", [{"fdr": 0}, {"fdr": 1.5}, {"rate": 0}, {"n_rounds": 0}, {"groups": [1] * 60}])
 def test_bad_questions_are_refused(planted, asked):
     bags, y, _ = planted
     with pytest.raises(gmil.BagValidationError, match=next(iter(asked))):

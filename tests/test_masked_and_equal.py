@@ -36,7 +36,7 @@ def test_a_mask_that_hides_nothing_changes_nothing():
     assert type(bags.instances) is np.ndarray
 
 
-@pytest.mark.parametrize("X", [[MASKED, MASKED], MASKED, np.ma.stack([MASKED, MASKED])])
+@pytest.mark.parametrize("X", [[MASKED, MASKED], [MASKED, MASKED[:1]], MASKED, np.ma.stack([MASKED, MASKED])])
 def test_estimators_refuse_masked_values_as_they_refuse_nan(X):
     with pytest.raises(ValueError, match="NaN"):
         gmil.GMIL(1).fit(X, [0, 1])

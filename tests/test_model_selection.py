@@ -54,13 +54,22 @@ def test_a_missing_value_is_named_by_its_place_among_all_bags():
         ({"random_state": 2**32 - 1, "repeats": 2}, "from 0 to 4294967294, got 4294967295"),  # the second has the next
         ({"cv": iter([])}, "cv must hold splits, but this list_iterator is empty. A generator can be used once"),
         ({"groups": [0] * 10 + [1] * 10}, "cv=4 is too many folds: the bags are of 2 groups"),
-        ({"groups": [0] * 20}, "cv=4 is too many folds: the bags are of 1 groups"),
+        ({"groups": [0] * 20}, "cv=4 is too many folds: the bags are of 1 group,"),
     ],
 )
 def test_numbers_and_groups_that_make_no_folds(arguments, message):
     bags, y = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
     with pytest.raises(BagValidationError, match=message):
         cross_validate(GMIL(5), bags, y, **{"cv": 4, **arguments})
+
+
+@pytest.mark.parametrize(
+    "y", [[np.nan, 1.0] * 10, [None, "a"] * 10, np.ma.masked_array([0, 1] * 10, mask=[1] + [0] * 19)]
+)
+def test_a_missing_label_is_named_before_folds_are_drawn(y):
+    bags, _ = gmil.make_bags(20, n_features=3, random_state=0, return_X_y=True)
+    with pytest.raises(BagValidationError, match="the label of bag 0 is missing"):
+        cross_validate(GMIL(5), bags, y, cv=4)
 
 
 def test_without_a_seed_one_is_drawn_and_told(data):
@@ -342,7 +351,7 @@ def test_more_classes(data):
         (1, [0, 1] * 5, "cv must be at least 2, got 1"),
         (3, [1] * 10, "y holds one class only, 1"),
         (9, [0, 1] * 5, "cv=9 is too many folds: class 0 has 5 bags"),
-        (3, [0] * 9 + [1], "class 1 has 1 bags"),
+        (3, [0] * 9 + [1], "class 1 has 1 bag."),
         (3, [0.5, 1.5] * 5, "y must name classes, by strings or whole numbers, got fractions such as 0.5"),
         (3, [0, 1] * 4, "y has 8 labels, but X has 10 bags"),
     ],

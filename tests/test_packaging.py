@@ -126,7 +126,7 @@ def test_the_wheel_holds_every_file_of_the_package_but_the_sources_of_the_kernel
     inside = [path.removeprefix("src/gmil/") for path in tracked_files() if path.startswith("src/gmil/")]
     others = [path for path in inside if not path.endswith(".py")]
     left_out = [path for path in others if not any(fnmatch.fnmatch(path, pattern) for pattern in patterns)]
-    assert [path for path in left_out if not re.match(r"engine/native/(_kernels\.pyx$|cpp/)", path)] == []
+    assert [path for path in left_out if not re.match(r"engine/native/(_kernels\.pyx$|_\w+\.pxd$|cpp/)", path)] == []
 
 
 @pytest.mark.parametrize("extra", [[], ["gmil/engine/native/_kernels.pyx", "gmil/engine/native/_kernels.so"]])

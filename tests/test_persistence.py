@@ -27,7 +27,7 @@ from tests.conftest import target_for
 
 import gmil
 from gmil import GMIL, ModelFileError, PerInstance
-from gmil.errors import FileAccessError
+from gmil.errors import FileAccessError, MissingFileError
 from gmil.io.model_files import FORMAT_VERSION, checksum, clear_damage, load_parts, save, save_parts
 from gmil.io.model_files.schema import Plain
 
@@ -566,7 +566,7 @@ def test_a_pickle_is_refused_and_does_not_run(tmp_path, path):
 
 
 def test_a_missing_file_is_a_missing_file(path):
-    with pytest.raises(FileNotFoundError, match=r"model\.gmil"):
+    with pytest.raises(MissingFileError, match=r"model\.gmil does not exist"):
         gmil.load(path)
 
 

@@ -117,7 +117,7 @@ def test_steps_that_drop_instances_have_no_scores(data):
     assert model.predict(bags).shape == (30,)
     with pytest.raises(gmil.BagValidationError, match=f"make 30 instances of {bags.n_instances}"):
         model.score_instances(bags)
-    with pytest.raises(gmil.BagValidationError, match="make 1 instances of"):
+    with pytest.raises(gmil.BagValidationError, match="make 1 instance of"):
         model.explain(bags[0])
 
 
@@ -298,3 +298,9 @@ def test_pipelines_can_do_what_their_last_step_can(cls):
     assert names
     for name in names:
         np.testing.assert_allclose(getattr(pipeline, name)(made.bags), getattr(alone, name)(made.bags))
+
+
+def test_a_transformer_of_scikit_learn_in_front_of_a_list_of_bags_is_told_of_per_instance(data):
+    bags, y = data
+    with pytest.raises(TypeError, match=r"bags differ in size.*gmil\.PerInstance\(transformer\)"):
+        gmil.make_pipeline(MinMaxScaler(), GMIL()).fit(bags.to_list(), y)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from gmil import GMIL, Bags, BagValidationError
 from gmil.bags.finite import largest_value
-from gmil.validation import check_bag_labels, check_bags
+from gmil.validation import check_bag_labels, check_bags, check_groups
 
 TABLE = np.arange(8.0).reshape(4, 2)
 CUBE = np.arange(24.0).reshape(4, 3, 2)
@@ -87,7 +87,7 @@ def test_bags_pass_as_they_are():
 
 @pytest.mark.parametrize("X", [[], Bags.from_list(CUBE)[:0], np.empty((0, 3, 2)), np.empty((0, 2))])
 def test_no_bags_are_refused(X):
-    with pytest.raises(ValueError, match=r"at least one bag is needed|Expected 2D array|0 sample"):
+    with pytest.raises(ValueError, match=r"at least one bag is needed|0 sample"):
         check_bags(X)
 
 
@@ -110,6 +110,12 @@ def test_an_empty_first_bag_is_refused_by_number(X):
 @pytest.mark.parametrize("X", [3.0, "text", np.ones(3), np.ones((2, 2, 2, 2)), [[["a", "b"]]], None])
 def test_what_is_neither_bags_nor_a_table_is_refused(X):
     with pytest.raises(ValueError, match=r"Expected 2D array|dim 4|could not convert|must hold numbers"):
+        check_bags(X)
+
+
+@pytest.mark.parametrize("X", [{"a": np.eye(2)}, {1, 2}, (bag for bag in [np.eye(2)] * 2)], ids=["dict", "set", "once"])
+def test_what_has_no_order_is_refused(X):
+    with pytest.raises(BagValidationError, match=r"got a (dict|set|generator)\. Pass a list"):
         check_bags(X)
 
 
@@ -305,10 +311,23 @@ def test_labels_of_two_kinds_are_refused(bags):
         check_bag_labels(np.array([1, "a", 1, "a"], dtype=object), bags, Fitted())
 
 
-@pytest.mark.parametrize("y", [np.zeros((4, 2)), 3, "text"])
+@pytest.mark.parametrize("y", [np.zeros((4, 2)), 3, "text", [["a"], ["a", "b"], ["b"], []]])
 def test_labels_of_another_shape_are_refused(bags, y):
-    with pytest.raises(ValueError, match="1d array"):
+    with pytest.raises(BagValidationError, match=r"one label per bag: .*(1d array|sequence).* indicator matrix"):
         check_bag_labels(y, bags, Fitted())
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1.0, np.nan, 2.0, 2.0], "The group of bag 1 is missing"),
+        (["a", "b", None, "c"], "The group of bag 2 is missing"),
+        (np.array(["a", 1, "b", 2], dtype=object), "must all be of one kind"),
+    ],
+)
+def test_groups_that_are_missing_or_of_two_kinds_are_refused(groups, message):
+    with pytest.raises(BagValidationError, match=message):
+        check_groups(groups, 4)
 
 
 def test_a_column_of_labels_warns(bags):

@@ -146,6 +146,15 @@ class BackendUnavailableError(GmilError, RuntimeError):
     """A backend was asked for by name and cannot run here."""
 
 
+def count_of(count: int, one: str, many: str = "") -> str:
+    """Return a count with its noun, and its verb where it is given.
+
+    >>> count_of(1, "bag"), count_of(3, "bag"), count_of(1, "bag has", "bags have")
+    ('1 bag', '3 bags', '1 bag has')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def listed(items: Sequence[str], most: int = 5) -> str:
     """Join at most ``most`` items and count the rest.
 

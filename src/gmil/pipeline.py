@@ -11,12 +11,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.metaestimators import available_if
 
 from gmil.bags import Bags
-from gmil.errors import BagValidationError, ModelFileError
+from gmil.errors import BagValidationError, ModelFileError, count_of
 from gmil.io import model_files
 from gmil.model_selection.folds import last_step
 from gmil.scale import LazyBags
 from gmil.transform.impute import Impute
-from gmil.validation import check_bags
+from gmil.validation import check_bags, is_table
 
 if TYPE_CHECKING:
     import os
@@ -70,6 +70,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if groups is not None:
             prefix = "" if get_config()["enable_metadata_routing"] else last_step(self)[0]
             params[f"{prefix}groups"] = groups
+        if not isinstance(X, LazyBags) and not is_table(X):
+            X = check_bags(X, allow_nan=True)  # which tell a step that takes no bags what to do; a list does not
         super().fit(X, y, **params)
         return self
 
@@ -220,7 +222,8 @@ class Pipeline(sklearn.pipeline.Pipeline):
         if kept.sum() != _count_instances(found):
             msg = (
                 f"Scores must belong to the instances given, but the steps before {self.steps[-1][0]!r} make "
-                f"{_count_instances(found)} instances of {len(kept)}. Leave out or add instances before the pipeline."
+                f"{count_of(_count_instances(found), 'instance')} of {len(kept)}. "
+                "Leave out or add instances before the pipeline."
             )
             raise BagValidationError(msg)
         return found, kept

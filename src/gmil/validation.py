@@ -14,12 +14,15 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from gmil.bags import Bags
 from gmil.bags.finite import name_of_bag, refuse_non_finite
 from gmil.bags.tables import missing_entries, unmasked
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, count_of, listed
 from gmil.scale import LazyBags
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
+
+
+_NO_BAGS = "X holds no bags; at least one bag is needed."
 
 
 def check_bags(
@@ -53,16 +56,15 @@ def check_bags(
             "others call X.load(), or X[positions].load() for some of the bags."
         )
         raise BagValidationError(msg)
-    X = unmasked(X)
+    _refuse_no_sequence(X)
     if is_table(X):
-        bags = _one_instance_bags(X, estimator, reset)
+        bags = _one_instance_bags(unmasked(X), estimator, reset)
         if not allow_nan:
             refuse_non_finite(bags, allow_large=allow_large)
         return bags
     bags = X if isinstance(X, Bags) else Bags.from_list(X)
     if len(bags) == 0:
-        msg = "X holds no bags; at least one bag is needed."
-        raise BagValidationError(msg)
+        raise BagValidationError(_NO_BAGS)
     if not allow_nan:
         refuse_non_finite(bags, allow_large=allow_large)
     if estimator is not None:
@@ -80,8 +82,7 @@ def check_lazy_bags(X: LazyBags, *, estimator: BaseEstimator | None = None, rese
         As in `check_bags`.
     """
     if len(X) == 0:
-        msg = "X holds no bags; at least one bag is needed."
-        raise BagValidationError(msg)
+        raise BagValidationError(_NO_BAGS)
     if estimator is not None:
         _compare_features(X, estimator, reset)
     return X
@@ -90,6 +91,19 @@ def check_lazy_bags(X: LazyBags, *, estimator: BaseEstimator | None = None, rese
 def is_table(X: Any) -> bool:
     """Tell whether X is a table with one row per bag, and not bags: no `Bags`, list of bags or 3-D array."""
     return not (isinstance(X, Bags) or getattr(X, "ndim", None) == 3 or _is_list_of_bags(X))
+
+
+def _refuse_no_sequence(X: Any) -> None:
+    """Refuse what has no order, or can be read once only, and a list of nothing."""
+    if isinstance(X, (dict, set, frozenset)) or hasattr(X, "__next__"):
+        msg = (
+            f"X must be Bags, a list of 2-D arrays, a 3-D array, or a table with one bag a row, got a "
+            f"{type(X).__name__}. Pass a list, of X.values() for example; a table of columns becomes bags with "
+            "Bags.from_frame."
+        )
+        raise BagValidationError(msg)
+    if isinstance(X, (list, tuple)) and len(X) == 0:
+        raise BagValidationError(_NO_BAGS)
 
 
 def _is_list_of_bags(X: Any) -> bool:
@@ -174,20 +188,13 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
     if y is None:
         msg = f"This {owner} estimator requires y to be passed, but the target y is None."
         raise BagValidationError(msg)
-    labels = column_or_1d(unmasked(y), warn=True)
+    labels = label_column(y, owner)
     check_label_count(len(labels), bags)
-    missing = missing_entries(labels)
-    if missing.any():
-        msg = f"Input y contains NaN: the label of {name_of_bag(bags, int(missing.argmax()))} is missing."
-        raise BagValidationError(msg)
+    refuse_missing_labels(labels, bags)
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         msg = f"Input y contains infinity: {name_of_bag(bags, int(np.isinf(labels).argmax()))} has such a label."
         raise BagValidationError(msg)
-    try:
-        classes, encoded = np.unique(labels, return_inverse=True)
-    except TypeError:
-        msg = "The labels in y must all be of one kind, strings or numbers, got a mixture. Turn them into strings."
-        raise BagValidationError(msg) from None
+    classes, encoded = _numbered(labels, "labels in y")
     refuse_fractions(labels)
     check_classification_targets(labels)
     if len(classes) < 2:
@@ -196,15 +203,48 @@ def check_bag_labels(y: Any, bags: Bags | LazyBags, estimator: BaseEstimator) ->
             "Add bags of another class."
         )
         raise BagValidationError(msg)
-    return classes, encoded.astype(np.int64)
+    return classes, encoded
+
+
+def _numbered(values: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the different values, sorted, and the number of each value among them."""
+    try:
+        different, numbers = np.unique(values, return_inverse=True)
+    except TypeError:
+        msg = f"The {what} must all be of one kind, strings or numbers, got a mixture. Turn them into strings."
+        raise BagValidationError(msg) from None
+    return different, numbers.astype(np.int64)
+
+
+def label_column(y: Any, owner: str) -> NDArray[Any]:
+    """Return one label per bag, as a column that hides nothing; ``owner`` is who needs it."""
+    try:
+        return column_or_1d(unmasked(y), warn=True)
+    except ValueError as error:
+        msg = (
+            f"{owner} takes one label per bag: {str(error).rstrip('.')}. Where bags have several labels, pass an "
+            "indicator matrix, which MultiLabelBinarizer of scikit-learn makes, to WeightedGMIL."
+        )
+        raise BagValidationError(msg) from error
 
 
 def indicator_of(y: Any) -> NDArray[Any] | None:
     """Return an indicator matrix of labels, or None where y is none."""
     if y is None or getattr(y, "ndim", 2) != 2:
         return None
-    matrix = y.toarray() if sp.issparse(y) else np.asarray(y)
+    try:
+        matrix = y.toarray() if sp.issparse(y) else np.asarray(y)
+    except ValueError:  # rows of different lengths
+        return None
     return matrix if matrix.ndim == 2 and type_of_target(matrix) == "multilabel-indicator" else None
+
+
+def refuse_missing_labels(labels: NDArray[Any], bags: Bags | LazyBags) -> None:
+    """Refuse a label that is not there, and name its bag."""
+    missing = missing_entries(labels)
+    if missing.any():
+        msg = f"Input y contains NaN: the label of {name_of_bag(bags, int(missing.argmax()))} is missing."
+        raise BagValidationError(msg)
 
 
 def refuse_fractions(labels: NDArray[Any]) -> None:
@@ -224,16 +264,16 @@ def check_label_count(n_labels: int, bags: Bags | LazyBags) -> None:
         return
     if bags.n_instances == len(bags):
         msg = (
-            f"X is read as {len(bags)} one-instance bags, but y has {n_labels} labels: inconsistent numbers of "
-            "samples. If the rows of X are instances of larger bags, pass Bags.from_ids(X, bag_ids)."
+            f"X is read as {len(bags)} one-instance bags, but y has {count_of(n_labels, 'label')}: inconsistent "
+            "numbers of samples. If the rows of X are instances of larger bags, pass Bags.from_ids(X, bag_ids)."
         )
     elif n_labels == bags.n_instances:
         msg = (
-            f"y has {n_labels} labels, one per instance, but X has {len(bags)} bags and labels belong to bags. "
-            "Pass one label per bag, for example y[bags.offsets[:-1]] where all instances of a bag agree."
+            f"y has {n_labels} labels, one per instance, but X has {count_of(len(bags), 'bag')} and labels belong to "
+            "bags. Pass one label per bag, for example y[bags.offsets[:-1]] where all instances of a bag agree."
         )
     else:
-        msg = f"y has {n_labels} labels, but X has {len(bags)} bags. Pass one label per bag."
+        msg = f"y has {count_of(n_labels, 'label')}, but X has {count_of(len(bags), 'bag')}. Pass one label per bag."
     raise BagValidationError(msg)
 
 
@@ -252,12 +292,17 @@ def check_groups(groups: Any, n_bags: int, least: int = 1) -> NDArray[np.int64] 
     if np.shape(groups) != (n_bags,):
         msg = f"groups must name the group of each of the {n_bags} bags, got shape {np.shape(groups)}."
         raise BagValidationError(msg)
-    names, numbers = np.unique(np.asarray(groups), return_inverse=True)
+    given = np.asarray(unmasked(groups))
+    missing = missing_entries(given)
+    if missing.any():
+        msg = f"The group of bag {int(missing.argmax())} is missing in groups. Fill it in, or leave out the bag."
+        raise BagValidationError(msg)
+    names, numbers = _numbered(given, "groups")
     if len(names) < least:
         fix = "Leave groups out, or add another group."
         msg = f"groups must name at least {least} groups, but all bags are of one. {fix}"
         raise BagValidationError(msg)
-    return numbers.astype(np.int64)
+    return numbers
 
 
 def check_sample_weight(sample_weight: Any, bags: Bags | LazyBags) -> NDArray[np.float64] | None:

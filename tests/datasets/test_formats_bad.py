@@ -177,7 +177,7 @@ def test_not_a_table():
 
 
 def test_lists_of_other_lengths():
-    with pytest.raises(BagValidationError, match=r"Row 1 .* has 1 numbers, but row 0 has 2"):
+    with pytest.raises(BagValidationError, match=r"Row 1 .* has 1 number, but row 0 has 2"):
         read(pa.table({"bag": ["a", "b"], "features": [[1.0, 2.0], [3.0]]}))
 
 
@@ -254,7 +254,7 @@ HEAD += "@attribute k {u,v}\n@end i\n@attribute class {0,1}\n@data\n"
         ),
         (HEAD.replace("@attribute f", "@attrib f"), r"line 4: '@attrib f numeric' is neither"),
         (HEAD + "a,'1,u'\n", r"line 9 has 2 values, but there are 3 attributes"),
-        (HEAD + "a,'1,u\\n2',1\n", r"line 9, instance 1 has 1 values, but there are 2 attributes"),
+        (HEAD + "a,'1,u\\n2',1\n", r"line 9, instance 1 has 1 value, but there are 2 attributes"),
         (HEAD + "a,'x,u',1\n", r"line 9, instance 0: the attribute 'f' must be a number, got 'x'"),
         (HEAD + "a,'1,w',1\n", r"'w' is none of the values of 'k', u, v"),
         (HEAD + "a,'1,u,1\n", r"line 9: a quote does not end"),

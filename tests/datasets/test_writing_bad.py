@@ -65,7 +65,7 @@ ONE = Bags(np.eye(3), [0, 2, 3], np.array(["p", "q"]))
 @pytest.mark.parametrize(
     ("suffix", "bags", "y", "match"),
     [
-        (".npz", ONE, [1], r"y has 1 labels, but X has 2 bags"),
+        (".npz", ONE, [1], r"y has 1 label, but X has 2 bags"),
         (".npz", ONE, [[1], [0]], r"1-D array, got shape \(2, 1\)"),
         (".npz", ONE, [1.0, np.nan], r"label of bag 1 is missing"),
         (".npz", ONE[:0], None, r"X holds no bags"),

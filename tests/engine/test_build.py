@@ -25,7 +25,8 @@ def build(folder, **environment):
     shutil.copytree(ROOT / "src" / "gmil" / "engine" / "native", folder / "src" / "gmil" / "engine" / "native")
     for name in ("setup.py", "pyproject.toml", "LICENSE"):
         shutil.copy(ROOT / name, folder)
-    (folder / "README.md").touch()
+    for name in ("README.md", "src/gmil/__init__.py", "src/gmil/engine/__init__.py"):  # packages, where Cython looks
+        (folder / name).touch()
     for built in folder.rglob("*.so"):
         built.unlink()
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]

@@ -14,6 +14,7 @@ from tests.kernel_problems import (
     Problem,
     assert_alike,
     assert_nearest,
+    assert_same_end,
     bag_offsets,
     exact_squares,
     problems,
@@ -142,11 +143,7 @@ class TestLloyd:
     def test_ends_where_the_reference_ends(self, problem, max_iter):
         X, centers = problem.instances(), problem.centers()
         ours, theirs = backend().lloyd(X, centers, max_iter), reference.lloyd(X, centers, max_iter)
-        assert_array_equal(ours.labels, theirs.labels)
-        assert ours.n_iter == theirs.n_iter
-        tolerance = problem.tolerance(centers)
-        assert_allclose(ours.centers, theirs.centers, rtol=0, atol=np.sqrt(tolerance * 1e-9))
-        assert_allclose(ours.inertia, theirs.inertia, rtol=1e-9, atol=len(X) * tolerance)
+        assert_same_end(problem, ours, theirs)
 
     @settings(max_examples=80)
     @given(problems())

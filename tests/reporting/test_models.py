@@ -163,7 +163,7 @@ def test_what_is_no_classifier_and_labels_that_do_not_fit_are_refused(videos):
     bags, y, model = videos
     with pytest.raises(gmil.BagValidationError, match="StandardScaler has no predict"):
         gmil.report(StandardScaler(), bags)
-    with pytest.raises(gmil.BagValidationError, match="y has 3 labels, but there are 30 bags"):
+    with pytest.raises(gmil.BagValidationError, match="y has 3 labels, but X has 30 bags"):
         gmil.report(model, bags, y[:3])
 
 

@@ -19,7 +19,7 @@ def test_1_the_layout_is_recognised_and_told_and_ambiguity_is_an_error(tmp_path,
     labels = table(tmp_path / "l.csv", ["slide_id", "label", "case_id"], ["a", 1, "P"])
     with caplog.at_level("INFO", logger="gmil.slides"):
         assert gmil.read(tmp_path / "features_uni_v1", labels=labels, group="case_id").layout == "TRIDENT"
-    assert "is read as TRIDENT: 1 slides" in caplog.text
+    assert "is read as TRIDENT: 1 slide" in caplog.text
     assert gmil.read(tmp_path / "features_uni_v1", labels=labels, group="case_id", layout="CLAM").layout == "CLAM"
     # A folder with both kinds of files can be two things; a bare folder can be anything.
     clam(tmp_path / "two" / "h5_files" / "a.h5", patches(3))
@@ -27,7 +27,7 @@ def test_1_the_layout_is_recognised_and_told_and_ambiguity_is_an_error(tmp_path,
     with pytest.raises(gmil.FormatError, match=r"can be read as TRIDENT and as CLAM\. Name one of 'trident' or 'clam'"):
         gmil.read(tmp_path / "two")
     clam(tmp_path / "bare" / "a.h5", patches(3))
-    with pytest.raises(gmil.FormatError, match=r"is of no layout that is known.*name it with layout="):
+    with pytest.raises(gmil.FormatError, match=r"is of no layout that is known.*those of trident.*with layout="):
         gmil.read(tmp_path / "bare")
     assert gmil.read(tmp_path / "bare", layout="nnmil")[0].n_instances == 3
     with pytest.raises(gmil.BagValidationError, match="layout must be one of trident, clam"):
@@ -46,8 +46,8 @@ def test_2_shapes_are_normalised(tmp_path):
     assert bags.bag_ids.tolist() == ["deep", "flat", "holes"]
     assert bags.sizes.tolist() == [4, 3, 5]
     texts = [str(warning.message) for warning in told]
-    assert any("1 slides have no patches: none" in text for text in texts)
-    assert any("1 patches have NaN or infinity, in 1 slides: holes" in text for text in texts)
+    assert any("1 slide has no patches: none" in text for text in texts)
+    assert any("1 patch has NaN or infinity, in 1 slide: holes" in text for text in texts)
     with h5py.File(folder / "vector.h5", "w") as file:
         file["features"] = patches(1)[0]
     with pytest.raises(gmil.FormatError, match=r"vector\.h5 .*an embedding of the whole slide"):
@@ -153,7 +153,7 @@ def test_7_patients_come_first(tmp_path):
     assert bags.sizes.tolist() == [12] * 6
     assert y.tolist() == [0, 1] * 3
     splits = table(tmp_path / "splits_0.csv", ["train", "test"], ["s00", "s01"], ["s02", "s04"])
-    with pytest.warns(SlideWarning, match="1 groups are trained on and tested: P0"):
+    with pytest.warns(SlideWarning, match="1 group is trained on and tested: P0"):
         gmil.scan(tmp_path / "f", bag="slide_id", group="case_id", splits=splits, **how)
 
 

@@ -93,7 +93,7 @@ def test_both_ends_of_a_mismatch_are_counted_and_named(folder, tmp_path):
 
 def test_a_slide_without_a_label_is_left_out(folder, tmp_path):
     labels = rows(tmp_path / "l.csv", ["P1", "0012", "1"], ["P1", "0013", "NA"], ["P3", TCGA, "0"])
-    with pytest.warns(SlideWarning, match="1 slides have no label: 0013"):
+    with pytest.warns(SlideWarning, match="1 slide has no label: 0013"):
         assert gmil.read(folder, labels=labels)[1].tolist() == [1, 0]
 
 

@@ -109,7 +109,7 @@ def test_coordinates_are_not_taken_for_features(tmp_path):
 def test_an_empty_slide_is_told_and_left_out(tmp_path):
     trident(tmp_path / "features_x" / "a.h5", patches(3))
     trident(tmp_path / "features_x" / "none.h5", np.empty((0, 6)))
-    with pytest.warns(SlideWarning, match="1 slides have no patches: none"):
+    with pytest.warns(SlideWarning, match="1 slide has no patches: none"):
         assert only(tmp_path / "features_x").bag_ids.tolist() == ["a"]
 
 

@@ -94,7 +94,7 @@ def test_filters_of_the_library_are_read(folder):
 
 def test_a_shape_that_lies_takes_no_memory(folder):
     bad(folder, lambda file: file.create_dataset("features", shape=(10**9, 10**4), dtype="f4"))
-    with pytest.warns(SlideWarning, match=r"1 files cannot be used: bad\.h5 \(damaged\)"):
+    with pytest.warns(SlideWarning, match=r"1 file cannot be used: bad\.h5 \(damaged\)"):
         assert len(gmil.read(folder)[0]) == 1
 
 
@@ -160,7 +160,7 @@ def test_damaged_locked_and_temporary_files_are_listed_by_name(tmp_path):
 
 def test_a_folder_of_damaged_files_alone_is_refused(tmp_path):
     trident(tmp_path / "features_x" / "a.h5", patches(3)).write_bytes(b"\x89HDF\r\n\x1a\n")
-    refused(tmp_path / "features_x", "has no slide with patches.*1 files cannot be used: a.h5", layout="trident")
+    refused(tmp_path / "features_x", "has no slide with patches.*1 file cannot be used: a.h5", layout="trident")
 
 
 def test_a_file_that_is_cut_after_the_scan_is_told(tmp_path):

@@ -68,7 +68,7 @@ def test_a_column_of_folds_tests_each_in_turn(folder):
 def test_a_patient_who_is_trained_on_and_tested_is_told(folder, tmp_path):
     rows = [["01", "02"], ["03", ""], ["04", ""]]
     path = table(tmp_path / "splits_0.csv", ["train", "test"], *rows)
-    with pytest.warns(SlideWarning, match="In split 0, 1 groups are trained on and tested: P0"):
+    with pytest.warns(SlideWarning, match="In split 0, 1 group is trained on and tested: P0"):
         gmil.read(folder, group="case_id", splits=path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -77,13 +77,13 @@ def test_a_patient_who_is_trained_on_and_tested_is_told(folder, tmp_path):
 
 def test_a_slide_in_two_parts_of_a_split_is_refused(folder, tmp_path):
     path = table(tmp_path / "splits_0.csv", ["train", "test"], ["01", "01"], ["02", ""])
-    with pytest.raises(gmil.BagValidationError, match="1 bags that are trained on and tested, such as bag 0"):
+    with pytest.raises(gmil.BagValidationError, match="1 bag both trained on and tested, such as bag 0"):
         gmil.read(folder, splits=path)
 
 
 def test_names_of_other_slides_are_told(folder, tmp_path):
     path = table(tmp_path / "splits_0.csv", ["train", "test"], ["01", "02"], ["x9", ""])
-    with pytest.warns(SlideWarning, match="1 entries of .* name no bag: x9"):
+    with pytest.warns(SlideWarning, match="1 entry of .* without a bag: x9"):
         assert folds_of(gmil.read(folder, splits=path)) == [([0], [1])]
     path = table(tmp_path / "splits_1.csv", ["train", "test"], ["1.0", "2.0"])  # as pandas writes 01 and 02
     with (
@@ -108,6 +108,6 @@ def test_what_is_no_split_is_told(folder, tmp_path):
 def test_given_folds_that_split_a_group_are_told_by_cross_validate():
     bags, y = gmil.make_bags(8, random_state=0, return_X_y=True)
     halves = [(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
-    with pytest.warns(UserWarning, match="1 groups are trained on and tested: 3"):
+    with pytest.warns(UserWarning, match="1 group is trained on and tested: 3"):
         gmil.cross_validate(gmil.BagStatistics(), bags, y, cv=halves, groups=[0, 0, 1, 3, 3, 4, 5, 5])
     gmil.cross_validate(gmil.BagStatistics(), bags, y, cv=halves, groups=[0, 0, 1, 1, 3, 4, 5, 5])

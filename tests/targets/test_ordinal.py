@@ -9,7 +9,10 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 import gmil
 from gmil import WeightedGMILOrdinal
+from gmil.model_selection.scoring import outputs_of, score_outputs
 from gmil.model_selection.target_metrics import quadratic_kappa
+from gmil.reporting.assessment.assess import count_confusions
+from gmil.reporting.assessment.held_out import HeldOut
 from gmil.targets.cumulative import fit_cumulative, grade_probabilities
 
 
@@ -59,6 +62,39 @@ def test_texts_have_the_order_that_is_given(made, fitted):
 
 
 @pytest.mark.filterwarnings("error")
+def test_the_higher_of_two_grades_is_the_positive_one(made, recwarn):
+    y = np.where(made.y > 1, "high", "low")
+    how = {"random_state": 0, "scales": ("standard",), "witness_model": False}
+    model = WeightedGMILOrdinal(grades=["low", "high"], **how).fit(made.bags[:130], y[:130])
+    assert not recwarn.list  # the order is given: nothing is guessed
+    assert model.pos_label_ == "high"
+    numbers = WeightedGMILOrdinal(**how).fit(made.bags[:130], made.y[:130] > 1)
+    assert_allclose(model.score_instances(made.bags), numbers.score_instances(made.bags))
+    assert_array_equal(model.predict(made.bags) == "high", numbers.predict(made.bags))
+    assert gmil.cross_validate(model, made.bags, y, cv=2).positive_label == "high"
+    assert WeightedGMILOrdinal(grades=["low", "high"], pos_label="low", **how).fit(made.bags, y).pos_label_ == "low"
+
+
+def test_tables_show_grades_in_their_order(made):
+    y = np.array(["none", "mild", "severe", "worst"])[made.y]
+    grades = ["none", "mild", "severe", "fatal", "worst"]
+    model = WeightedGMILOrdinal(grades=grades, random_state=0, scales=("standard",), witness_model=False)
+    model.fit(made.bags[:130], y[:130])
+    shown = [grade for grade in grades if grade != "fatal"]
+    outputs = outputs_of(model, made.bags)
+    scores = score_outputs(outputs, y)
+    assert scores.classes == shown
+    result = gmil.cross_validate(model, made.bags, y, cv=2)
+    for held in (HeldOut.of_outputs(outputs, y), HeldOut.of_result(result)):
+        assert held.classes == shown
+        assert_array_equal(np.array(shown)[held.truth.argmax(axis=1)], y)
+        assert_array_equal(held.predicted.argmax(axis=-1), held.decisions.argmax(axis=-1))
+    assert count_confusions(HeldOut.of_outputs(outputs, y)).counts == scores.confusion.tolist()
+    drift = gmil.check_drift(model, made.bags[130:], reference=made.bags[:130], reference_y=y[:130])
+    text = drift["shares of classes"].text
+    assert [text.index(f'"{grade}"') for grade in shown] == sorted(text.index(f'"{grade}"') for grade in shown)
+
+
 def test_texts_that_only_the_alphabet_orders_are_said(made):
     model = WeightedGMILOrdinal(random_state=0, scales=("standard",), witness_model=False)
     with pytest.warns(

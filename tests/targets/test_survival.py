@@ -93,7 +93,7 @@ def test_model_files(model, made, tmp_path):
         ([[1, 1.0], [0, 1.0], [1, -2.0]], "must not be negative, but that of bag 2 is -2"),
         ([[0, 1.0], [0, 2.0], [0, 2.0]], "No event was seen in any bag"),
         ([1.0, 2.0, 3.0], "needs an event and a time for every bag"),
-        ([[1, 1.0]], "y has 1 labels, but X has 3 bags"),
+        ([[1, 1.0]], "y has 1 label, but X has 3 bags"),
         (None, "requires y to be passed"),
     ],
 )

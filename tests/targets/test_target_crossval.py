@@ -12,9 +12,10 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error, r2_score, root_mean_squared_error
 
 import gmil
+from gmil.checks.targets import _size_finding
 from gmil.model_selection import target_metrics
 from gmil.model_selection.target_crossval import target_of
-from gmil.target_checks import kind_of_target
+from gmil.target_checks import Outcomes, kind_of_target
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +164,36 @@ def test_noise_is_no_better_than_chance():
     rng = np.random.default_rng(0)
     bags = gmil.Bags(rng.normal(size=(120, 3)), np.arange(0, 121, 3))
     assert gmil.check_data(bags, rng.normal(size=40), target="regression").verdict.startswith("no better than")
+
+
+def test_what_cannot_be_assessed_is_said(made, times):
+    def verdict(bags, y, **how):
+        return gmil.check_data(bags, y, **how).verdict
+
+    few = verdict(made.bags[:8], made.y[:8], target="regression")
+    assert few == "not assessable: there are 8 bags, and 5 folds need 10"
+    grouped = verdict(made.bags, made.y, target="regression", groups=np.arange(80) % 3)
+    assert grouped == "not assessable: all bags are in 3 groups, and 5 folds need 5"
+    holes = gmil.Bags(np.where(made.bags.instances > 1, np.inf, made.bags.instances), made.bags.offsets)
+    assert "values are infinite" in verdict(holes, made.y, target="regression")
+    last = np.column_stack([times.y["time"] == times.y["time"].max(), times.y["time"]])
+    assert verdict(times.bags, last, target="survival").startswith("not assessable: in no fold is it known")
+    one = np.column_stack([np.arange(80) == 7, times.y["time"]])  # one event, and few folds that have it
+    assert "better than" in verdict(times.bags, one, target="survival")
+    zeros = np.where(np.arange(80) < 3, made.y, 0.0)  # nearly all values are equal
+    assert "better than" in verdict(made.bags, zeros, target="regression")
+
+
+@pytest.mark.parametrize("target", ["regression", "survival"])
+def test_a_lead_over_the_size_of_bags_must_be_more_than_luck(target):
+    rng = np.random.default_rng(0)
+    values, folds, by_size = rng.normal(size=60), np.arange(60) % 3, np.zeros(60)
+    truth = values if target == "regression" else Outcomes(np.ones(60, dtype=bool), np.exp(-values))
+    lucky = np.where(np.arange(60) < 2, values, 0.0)
+    found = _size_finding(truth, lucky, by_size, folds, None, 0)
+    assert found.value > 0
+    assert found.level == "warning"
+    assert _size_finding(truth, values / 2, by_size, folds, None, 0).level == "ok"
 
 
 class ForestOfAnother(BaseEstimator):

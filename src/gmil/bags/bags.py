@@ -12,7 +12,7 @@ from gmil.bags import bag_files, parquet_files, tables
 from gmil.bags import display as bag_display
 from gmil.bags import parts as bag_parts
 from gmil.bags.roles import Named, roles_of, rows_of
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 
 if TYPE_CHECKING:
     import os
@@ -130,7 +130,8 @@ class Bags:
         instances = bag_parts.instance_matrix(X, "X")
         ids = np.asarray(tables.unmasked(ids))
         if ids.ndim == 1 and len(ids) != instances.shape[0]:
-            msg = f"ids has {len(ids)} entries, but X has {instances.shape[0]} rows. Give one bag id per instance."
+            given, there = count_of(len(ids), "entry", "entries"), count_of(instances.shape[0], "row")
+            msg = f"ids has {given}, but X has {there}. Give one bag id per instance."
             raise BagValidationError(msg)
         order, offsets, bag_ids = bag_parts.group_rows(ids)
         info = None if instance_info is None else bag_parts.checked_info(instance_info, instances.shape[0])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.errors import count_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -41,7 +43,7 @@ def _preview(bags: Any) -> str:
         for bag, row in zip(bags.segment_ids[:_ROWS], values, strict=True)
     )
     rest = bags.n_instances - len(values)
-    last = _row("td", [f"... {rest} more instances"]) if rest else ""
+    last = _row("td", [f"... {count_of(rest, 'more instance')}"]) if rest else ""
     return f"<table><thead>{heading}</thead><tbody>{''.join(body)}{last}</tbody></table>"
 
 

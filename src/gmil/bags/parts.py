@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.bags import tables
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, count_of, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +43,7 @@ def refuse_other_widths(matrices: list[Any]) -> None:
     for i, matrix in enumerate(matrices):
         if matrix.shape[1] != matrices[0].shape[1]:
             msg = (
-                f"Bag {i} has {matrix.shape[1]} features, but bag 0 has {matrices[0].shape[1]}. "
+                f"Bag {i} has {count_of(matrix.shape[1], 'feature')}, but bag 0 has {matrices[0].shape[1]}. "
                 "All bags must share the same features."
             )
             raise BagValidationError(msg)
@@ -255,7 +255,8 @@ def refuse_missing_ids(ids: NDArray[Any]) -> None:
     """Refuse rows that belong to no bag."""
     missing = tables.missing_entries(ids)
     if missing.any():
-        msg = f"Row {int(missing.argmax())} has no bag id ({missing.sum()} rows have none). Drop or fill them."
+        others = count_of(missing.sum(), "row has", "rows have")
+        msg = f"Row {int(missing.argmax())} has no bag id ({others} none). Drop or fill them."
         raise BagValidationError(msg)
 
 
@@ -304,7 +305,7 @@ def joined_parts(parts: list[Any]) -> dict[str, Any]:
 def _refuse_other_features(part: Any, number: int, first: Any) -> None:
     if part.n_features != first.n_features:
         msg = (
-            f"Part {number} has {part.n_features} features, but part 0 has {first.n_features}. "
+            f"Part {number} has {count_of(part.n_features, 'feature')}, but part 0 has {first.n_features}. "
             "All parts must have the same features."
         )
         raise BagValidationError(msg)

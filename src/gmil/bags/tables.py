@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +43,7 @@ def to_arrow(frame: Any) -> pa.Table:
         wrapped = nw.from_native(frame, eager_only=True)
     except TypeError:
         msg = f"A table must be a pandas, polars or pyarrow table or a dict of columns, got {type(frame).__name__}."
+        msg += " Call collect() first." if hasattr(frame, "collect") else ""
         raise BagValidationError(msg) from None
     except nw.exceptions.DuplicateError:
         name = Counter(frame.columns).most_common(1)[0][0]
@@ -210,7 +211,7 @@ def _list_matrix(chunked: pa.ChunkedArray, name: str) -> Floats:
         wanted = lengths[0].as_py()
         wrong = next(i for i, n in enumerate(lengths.to_pylist()) if n != wanted or n is None)
         msg = (
-            f"Row {wrong} of the features column {name!r} has {lengths[wrong].as_py()} numbers, "
+            f"Row {wrong} of the features column {name!r} has {count_of(lengths[wrong].as_py(), 'number')}, "
             f"but row 0 has {wanted}. All instances must share the same features."
         )
         raise BagValidationError(msg)

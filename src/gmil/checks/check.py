@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.checks.findings import DataCheck, Finding
+from gmil.checks.findings import DataCheck, Finding, infinite, not_assessable, untested
 from gmil.checks.leaks import Case, leak_findings
 from gmil.checks.protocol import protocol_findings
 from gmil.checks.repeats import repeat_findings
 from gmil.checks.signal import FOLDS, measure_signal, size_finding
 from gmil.checks.targets import check_target_data
 from gmil.checks.values import class_findings, value_findings
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 from gmil.model_selection.folds import check_seed
 from gmil.target_checks import TARGETS
 from gmil.validation import check_bag_labels, check_bags, check_groups
 from gmil.weighted import WeightedGMIL
 
 if TYPE_CHECKING:
-    from gmil.checks.findings import Level
     from gmil.engine.arrays import Integers
 
 FEWEST_PERMUTATIONS = 19
@@ -115,11 +114,11 @@ def check_data(
         *repeat_findings(bags, labels, group_numbers),
         *(leak_findings(case) if finite else []),
         *(protocol_findings(case, folds) if finite else []),
-        _untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
+        untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
     ]
-    obstacle = _infinite(findings) or too_few
+    obstacle = infinite(findings) or too_few
     if obstacle is not None:
-        return DataCheck(f"not assessable: {obstacle}", [*findings, _untested("shuffled labels", obstacle, "warning")])
+        return not_assessable(obstacle, findings, "shuffled labels")
     signal = measure_signal(bags, labels, group_numbers, **settings)
     return DataCheck(_verdict(signal, findings), [*findings, *signal])
 
@@ -128,24 +127,14 @@ def _stored(bags: Any) -> Any:
     return bags.instances.data if sp.issparse(bags.instances) else bags.instances
 
 
-def _untested(name: str, obstacle: str, level: Level) -> Finding:
-    return Finding(name, level, None, f"Not tested: {obstacle}.")
-
-
-def _infinite(findings: list[Finding]) -> str | None:
-    """Return that no method can learn from these values, or None."""
-    infinite = next((finding for finding in findings if finding.name == "infinite values"), None)
-    return None if infinite is None else f"{infinite.value:.0f} values are infinite"
-
-
 def _too_few(labels: Integers, groups: Integers | None) -> str | None:
     """Return that a class has too few bags for the folds, or None."""
     units = np.arange(len(labels)) if groups is None else groups
     for label in np.unique(labels):
         count = len(np.unique(units[labels == label]))
         if count < FOLDS:
-            what = "bags" if groups is None else "groups"
-            return f"the smallest class is in {count} {what}, and {FOLDS} folds need {FOLDS}"
+            what = count_of(count, "bag" if groups is None else "group")
+            return f"the smallest class is in {what}, and {FOLDS} folds need {FOLDS}"
     return None
 
 

@@ -12,7 +12,8 @@ from scipy import stats
 from gmil.checks.findings import DataCheck, Finding
 from gmil.checks.near_duplicates import compared_by
 from gmil.checks.values import feature_names
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, count_of, listed
+from gmil.model_selection.scoring import grades_of, shown_order
 from gmil.transform.profile import Profile, bag_means
 from gmil.validation import check_bag_labels, check_bags, check_groups
 from gmil.weighted import WeightedGMIL
@@ -161,7 +162,7 @@ def compare_features(bags: Bags, profile: Profile, counted: Counted | None = Non
     """Return what `DriftCheck` has of every feature, the most drifted first."""
     counted = counted or Counted.of(None, len(bags), profile.n_bags)
     if bags.n_features != len(profile.low):
-        msg = f"The new bags have {bags.n_features} features, and the training bags had {len(profile.low)}."
+        msg = f"The new bags have {count_of(bags.n_features, 'feature')}, and the training bags had {len(profile.low)}."
         raise BagValidationError(msg)
     outside, means = _outside(bags, profile, counted.weights), bag_means(bags)
     n = counted.n_new * counted.n_known / (counted.n_new + counted.n_known)
@@ -262,7 +263,8 @@ def _label_finding(model: Any, bags: Bags, reference: Bags | None, reference_y: 
         return Finding(name, "ok", None, "Not tested: the model has no probabilities, or its labels are not known.")
     found, chance = label_shift(np.asarray(model.predict_proba(bags)), shares, weights)
     names = [f'"{c}" {old:.0%} to {new:.0%}' for c, old, new in zip(model.classes_, shares, found, strict=True)]
-    text = f"Estimated from training to now: {listed(names, 10)} (likelihood ratio test: p = {chance:.2g})."
+    shown = [names[place] for place in shown_order(model.classes_, grades_of(model))]
+    text = f"Estimated from training to now: {listed(shown, 10)} (likelihood ratio test: p = {chance:.2g})."
     fix = "Probabilities assume the old shares: correct them, or fit again." if chance <= LEVEL else ""
     return Finding(name, "warning" if chance <= LEVEL else "ok", chance, text, fix=fix)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from gmil.errors import count_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -91,6 +93,22 @@ class DataCheck:
         return "\n".join([f"Verdict: {self.verdict}.", *lines])
 
 
+def untested(name: str, obstacle: str, level: Level) -> Finding:
+    """Return that a check could not be made."""
+    return Finding(name, level, None, f"Not tested: {obstacle}.")
+
+
+def infinite(findings: list[Finding]) -> str | None:
+    """Return that no method can learn from these values, or None."""
+    found = next((finding for finding in findings if finding.name == "infinite values"), None)
+    return None if found is None else f"{count_of(int(found.value or 0), 'value is', 'values are')} infinite"
+
+
+def not_assessable(obstacle: str, findings: list[Finding], name: str) -> DataCheck:
+    """Return that nothing could be learnt; ``name`` is the check that would have told."""
+    return DataCheck(f"not assessable: {obstacle}", [*findings, untested(name, obstacle, "warning")])
+
+
 def warnings_among(findings: Iterable[tuple[str, str]]) -> str:
     """Return the names of the findings, of (name, level), that are warnings, in words.
 
@@ -100,4 +118,4 @@ def warnings_among(findings: Iterable[tuple[str, str]]) -> str:
     names = [name for name, level in findings if level == "warning"]
     if not names:
         return "no warning"
-    return f"{len(names)} warning{'s' * (len(names) > 1)} ({', '.join(names)})"
+    return f"{count_of(len(names), 'warning')} ({', '.join(names)})"

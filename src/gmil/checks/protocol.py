@@ -12,7 +12,7 @@ from gmil.checks.findings import Finding
 from gmil.checks.near_duplicates import joined_by, near_duplicates
 from gmil.checks.repeats import row_numbers, same_bags
 from gmil.checks.signal import FOLDS
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 from gmil.model_selection.folds import fold_numbers
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def _near_finding(case: Case, pairs: Integers) -> Finding:
         return Finding(name, "ok", 0.0, "No two bags are nearly the same.")
     count = len(np.unique(pairs))
     contradicting = int((case.labels[pairs[:, 0]] != case.labels[pairs[:, 1]]).sum())
-    text = f"{count} bags are nearly the same as another one, in {len(pairs)} pairs"
-    text += f"; {contradicting} pairs have different labels." if contradicting else "."
+    text = f"{count} bags are nearly the same as another one, in {count_of(len(pairs), 'pair')}"
+    text += f"; {count_of(contradicting, 'pair has', 'pairs have')} different labels." if contradicting else "."
     level: Level = "warning" if count > 0.02 * len(case.labels) else "note"
     found = Finding(name, level, float(count), text, fix="Keep one of each, or group them: folds leak otherwise.")
     own = joined_by(pairs, len(case.labels))
@@ -142,7 +142,8 @@ def _copies_finding(case: Case, folds: Integers, pairs: Integers) -> Finding:
     split = int((folds[pairs[:, 0]] != folds[pairs[:, 1]]).sum())
     if split == 0:
         return Finding(name, "ok", 0.0, "No bag and its copy are in two folds.")
-    text = f"{split} pairs of bags that are the same, or nearly, are in two folds: training folds leak into test folds."
+    these = count_of(split, "pair")
+    text = f"{these} of bags that are the same, or nearly, in two folds: training folds leak into test folds."
     found = Finding(name, "warning", float(split), text, fix="Group copies, or drop them.")
     return _measured(found, case, case.auc(groups=None, folds=folds), joined_by(pairs, len(case.labels)))
 
@@ -153,7 +154,7 @@ def _split_groups_finding(case: Case, groups: Integers, folds: Integers) -> Find
     split = int((np.bincount(pairs[:, 0]) > 1).sum())
     if split == 0:
         return Finding(name, "ok", 0.0, "Every group is in one fold.")
-    text = f"{split} groups are in more than one fold: their bags are learnt from and tested on."
+    text = f"{count_of(split, 'group is', 'groups are')} in more than one fold: bags are learnt from and tested on."
     apart = case.auc(groups=None, folds=folds)
     return Finding(name, "warning", float(split), text, apart, case.auc(), "Use folds of whole groups.")
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.checks.findings import Finding
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def _several(rows: Integers, kinds: Integers) -> Any:
 
 
 def same_bags(rows: Integers, bags: Bags) -> Integers:
-    """Return a number for every bag, equal where bags hold the same instances, (n_bags,), given those of rows."""
+    """Return a number for every bag, equal where bags hold the same instances, (n_bags,), given these of rows."""
     parts = (np.sort(rows[a:b]).tobytes() for a, b in zip(bags.offsets[:-1], bags.offsets[1:], strict=True))
     known: dict[bytes, int] = {}
     return np.array([known.setdefault(part, len(known)) for part in parts])
@@ -65,7 +66,7 @@ def _bag_finding(rows: Integers, bags: Bags, labels: Integers, groups: Integers 
     count = int(repeated.sum())
     if count == 0:
         return Finding(name, "ok", 0.0, "No two bags hold the same instances.")
-    text = f"{count} bags hold the same instances as another bag"
+    text = f"{count_of(count, 'bag holds', 'bags hold')} the same instances as another bag"
     contradicting = int(_several(same, labels).sum())
     if contradicting:
         text += f", {contradicting} of them under another label"
@@ -84,8 +85,9 @@ def _instance_finding(rows: Integers, owner: Integers, labels: Integers) -> Find
     n_bags = len(np.unique(owner[shared]))
     share = n_bags / len(labels)
     across = int((shared & _several(rows, labels[owner])).sum())
+    these = count_of(int(shared.sum()), "instance is", "instances are")
     text = (
-        f"{int(shared.sum())} instances are also in another bag, in {n_bags} of {len(labels)} bags; {across} of them "
+        f"{these} also in another bag, in {n_bags} of {len(labels)} bags; {across} of them "
         "are in bags of different labels. If such bags have one source, pass groups."
     )
     return Finding(name, "warning" if share > MANY else "note", share, text)
@@ -97,5 +99,6 @@ def _group_finding(rows: Integers, owner: Integers, groups: Integers) -> Finding
     count = int(shared.sum())
     if count == 0:
         return Finding(name, "ok", 0.0, "No instance is in two groups.")
-    text = f"{count} instances are also in another group: folds leak into each other in spite of the groups."
+    these = count_of(count, "instance is", "instances are")
+    text = f"{these} also in another group: folds leak into each other in spite of the groups."
     return Finding(name, "warning", float(count), text)

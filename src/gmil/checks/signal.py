@@ -11,6 +11,7 @@ from scipy import stats
 from gmil.bags.finite import are_usable
 from gmil.checks.controls import log_sizes, noise_like, size_regression, spline_of
 from gmil.checks.findings import Finding
+from gmil.errors import count_of
 from gmil.model_selection.folds import fold_numbers
 from gmil.transform.impute import Impute
 from gmil.weighted import WeightedGMIL
@@ -43,7 +44,7 @@ def size_finding(
     """
     sizes, name = bags.sizes, "bag size"
     if sizes.min() == sizes.max():
-        text = f"All bags have {sizes[0]} instances."
+        text = f"All bags have {count_of(sizes[0], 'instance')}."
         if sizes[0] == 1:
             return Finding(name, "note", 0.5, f"{text} This is no multiple-instance problem.")
         return Finding(name, "ok", 0.5, text)
@@ -190,7 +191,7 @@ def _auc_with_influence(positive: Booleans, decisions: Floats) -> tuple[float, F
 
 def permutation_p_value(value: float, by_chance: Floats) -> float:
     """Return how probable a value at least as large is where labels are shuffled."""
-    return float((1 + (by_chance >= value).sum()) / (1 + len(by_chance)))
+    return float((1 + (~(by_chance < value)).sum()) / (1 + len(by_chance)))  # a value that is none tells nothing
 
 
 def _permutation_finding(auc: float, by_chance: Floats) -> Finding:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.checks.findings import Finding
-from gmil.errors import listed
+from gmil.errors import count_of, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,8 +72,9 @@ def _missing_findings(bags: Bags) -> list[Finding]:
     stored = X.data if sp.issparse(X) else X
     findings = []
     if np.isinf(stored).any():
-        text = f"{int(np.isinf(stored).sum())} values are infinite. Write numbers, or leave the cells empty."
-        findings.append(Finding("infinite values", "warning", float(np.isinf(stored).sum()), text))
+        count = int(np.isinf(stored).sum())
+        text = f"{count_of(count, 'value is', 'values are')} infinite. Write numbers, or leave the cells empty."
+        findings.append(Finding("infinite values", "warning", float(count), text))
     columns = X.indices[np.isnan(X.data)] if sp.issparse(X) else np.nonzero(np.isnan(X))[1]
     if not len(columns):
         return [Finding("missing values", "ok", 0.0, "No value is missing."), *findings]
@@ -113,7 +114,7 @@ def placeholder(column: Floats) -> float | None:
     >>> placeholder(np.array([1.0, 2.0, -999.0, 1.5, 1.2, -999.0]))
     -999.0
     """
-    values, counts = np.unique(column, return_counts=True)
+    values, counts = np.unique(column[np.isfinite(column)], return_counts=True)
     if len(values) < 3:
         return None
     width = values[-1] - values[0]

@@ -12,7 +12,7 @@ from gmil.cli.console import announced, print_table, say
 from gmil.cli.inputs import Method
 from gmil.cli.options import group_options, json_option, page_option, seed_option
 from gmil.cli.targets.kinds import with_target
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, count_of
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check(
         if target is not None:
             refuse_target(target, source)
     data = with_target(Method(None, (), None, paper=False), reader.labelled(source, in_memory=True))
-    with announced(f"Checking {len(data.bags)} bags, {data.bags.n_instances} instances"):
+    with announced(f"Checking {count_of(len(data.bags), 'bag')}, {count_of(data.bags.n_instances, 'instance')}"):
         asked = {"groups": data.groups, "n_permutations": permutations, "random_state": seed}
         found = gmil.check_data(data.bags, data.y, target=data.target or "classes", **asked)
         doubtful = None
@@ -102,7 +102,7 @@ def _check_drift(
     own = reader.of_model(estimator, origin)
     new = _in_memory(own.read(source, in_memory=True, needs_labels=False))
     known = None if reference is None else _in_memory(own.read(reference, in_memory=True))
-    with announced(f"Comparing {len(new.bags)} bags with those of {model}"):
+    with announced(f"Comparing {count_of(len(new.bags), 'bag')} with those of {model}"):
         asked = {} if known is None else {"reference": known.bags, "reference_y": known.y}
         found = gmil.check_drift(estimator, new.bags, groups=new.groups, **asked)
     if output is not None:

@@ -24,6 +24,7 @@ from gmil.cli.report import save_all
 from gmil.cli.results import instance_cells, instance_titles
 from gmil.cli.targets.compare import compare_targets
 from gmil.cli.targets.kinds import with_target
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -117,7 +118,8 @@ def _compare(labelled: LabelledBags, wanted: Wanted, asked: dict[str, Any], outp
     notes += comparison.notes_on_folds(spec, wanted.folds, groups)
     if wanted.quick:
         spec = spec.quickly()
-    say(f"{labelled.name}: {len(bags)} bags, {bags.n_instances} instances, {bags.n_features} features.")
+    sizes = count_of(len(bags), "bag"), count_of(bags.n_instances, "instance"), count_of(bags.n_features, "feature")
+    say(f"{labelled.name}: {', '.join(sizes)}.")
     check = gmil.check_data(bags, y, groups=groups, random_state=wanted.seed)
     say(f"The check of the data has {check.warnings()}.")
     with Progress(f"{len(methods)} methods, fits") as progress:

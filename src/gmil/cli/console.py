@@ -23,6 +23,20 @@ _SECONDS_BETWEEN_LINES = 15.0
 _OPTIONS = {"cv": "folds", "random_state": "seed", "n_permutations": "permutations", "n_jobs": "jobs"}
 _OPTIONS |= {"info": "group", "drop": "exclude", "patch_size": "patch-size", "splits": "splits"}
 """The options of parameters that have another name on the command line."""
+_SAME_NAME = [
+    "bag",
+    "coverage",
+    "event",
+    "features",
+    "group",
+    "instances",
+    "label",
+    "labels",
+    "layout",
+    "mpp",
+    "repeats",
+]
+"""The parameters whose option has their name."""
 _ADVICE = {
     "strategy": "Fill the gaps with --missing median, or leave these bags out.",
     "y": "Take a --method that knows several.",
@@ -75,8 +89,7 @@ def in_options(error: Any) -> str:
         return f"{error.args[0]} {_ADVICE[error.parameter]}"
     if error.parameter == MISSING:
         return f"{error.args[0]} {_advice_on_missing()}"
-    named = ("bag", "label", "features", "repeats", "instances", "labels", "group", "layout", "mpp", "event", *_OPTIONS)
-    options = {name: f"--{_OPTIONS.get(name, name)}" for name in named}
+    options = {name: f"--{_OPTIONS.get(name, name)}" for name in (*_SAME_NAME, *_OPTIONS)}
     text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
     return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")
 

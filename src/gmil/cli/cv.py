@@ -22,7 +22,7 @@ from gmil.cli.options import (
 )
 from gmil.cli.results import instance_cells, instance_titles
 from gmil.cli.targets.kinds import DEFAULTS, is_of_values, print_value_rows, with_target, write_value_page
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +160,8 @@ def _validate(
     seconds = time.perf_counter() - start
     of_values = is_of_values(data.target)
     if not of_values and result.auc_folds_dropped():
-        say(f"{data.name}: {result.auc_folds_dropped()} folds have one class only and no AUC.")
+        folds = count_of(result.auc_folds_dropped(), "fold has", "folds have")
+        say(f"{data.name}: {folds} one class only and no AUC.")
     found = {
         "dataset": data.name,
         "method": method,
@@ -213,7 +214,9 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     first = rows[0]
     whole = "" if first["groups"] is None else " of whole groups"
     splits = (
-        f"{first['repeats']} x {first['folds']}-fold{whole}" if first["folds"] > 1 else f"{first['repeats']} splits"
+        f"{first['repeats']} x {first['folds']}-fold{whole}"
+        if first["folds"] > 1
+        else count_of(first["repeats"], "split")
     )
     title = f"{splits}, seed {first['seed']}; accuracies in per cent"
     if "quadratic_kappa" in first:

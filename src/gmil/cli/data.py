@@ -10,7 +10,7 @@ import click
 import gmil
 from gmil.cli.console import Progress, print_table, say
 from gmil.cli.options import data_options, json_option, seed_option
-from gmil.errors import listed
+from gmil.errors import count_of, listed
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -145,4 +145,4 @@ def convert(source: str, target: str, reader: Reader) -> None:
     refuse_target(target, source)
     found = reader.read(source, in_memory=True)
     gmil.datasets.write(target, found.bags, found.y)
-    say(f"{target}: {len(found.bags)} bags, {found.bags.n_instances} instances written.")
+    say(f"{target}: {count_of(len(found.bags), 'bag')}, {count_of(found.bags.n_instances, 'instance')} written.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gmil
 from gmil.cli.console import said_warnings, say
 from gmil.cli.methods import method_named
-from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, listed
+from gmil.errors import BagValidationError, ColumnWarning, GmilError, LabelError, count_of, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +164,8 @@ class Reader(NamedTuple):
             found = read_cohort(
                 folder, Request(labels, reader.bag, reader.label, reader.group, *further), in_memory=in_memory
             )
-        say(f"{folder} is read as {found.layout}: {len(found.bags)} bags, {found.bags.n_instances} patches.")
+        sizes = count_of(len(found.bags), "bag"), count_of(found.bags.n_instances, "patch", "patches")
+        say(f"{folder} is read as {found.layout}: {', '.join(sizes)}.")
         instance_y = self._labels_of_patches(found.bags)
         return LabelledBags(folder.name, found.bags, found.y, found.groups, instance_y, self.target_kind, found.folds)
 

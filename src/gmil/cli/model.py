@@ -14,7 +14,7 @@ from gmil.cli.console import StreamProgress, announced, said_warnings, say
 from gmil.cli.inputs import cluster, for_method
 from gmil.cli.options import block_options, group_block_options, method_options, seed_option
 from gmil.cli.targets.kinds import DEFAULTS, is_of_values, value_table, with_target
-from gmil.errors import BagValidationError, ModelFileError
+from gmil.errors import BagValidationError, ModelFileError, count_of
 from gmil.safety.atomic import refuse_target, replacing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fit(data: str, output: str, method: Method, seed: int, reader: Reader) -> No
         estimator = method.estimator(labelled, seed)
         _refuse_own(estimator, name)
         labelled = for_method(estimator, labelled, client)
-        size = f"{len(labelled.bags)} bags, {labelled.bags.n_instances} instances"
+        size = f"{count_of(len(labelled.bags), 'bag')}, {count_of(labelled.bags.n_instances, 'instance')}"
         with announced(f"Fitting {name} on {size}"), reading(labelled) as bags, said_warnings():
             fit_with_groups(estimator, bags, labelled.y, labelled.groups)
         model_files.save(estimator, output, reader.origin_of(labelled.bags))
@@ -92,7 +92,7 @@ def predict(model: str, data: str, output: str | None, instances: bool, coverage
             if coverage is not None and not instances:
                 table = _with_sets(table, estimator, bags, coverage)
         _write(table, output)
-        say(f"{table.num_rows} {'instances' if instances else 'bags'} predicted.")
+        say(f"{count_of(table.num_rows, 'instance' if instances else 'bag')} predicted.")
 
 
 @contextlib.contextmanager

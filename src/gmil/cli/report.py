@@ -11,6 +11,7 @@ import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
 from gmil.cli.targets.kinds import is_of_values, report_values
+from gmil.errors import count_of
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -59,11 +60,11 @@ def _report_model(model: str, data: str, output: str | None, importance: int | N
     estimator, origin = model_files.load_with_origin(model)
     found = reader.of_model(estimator, origin).read(data, in_memory=True, needs_labels=False)
     seen = origin.count_seen(found.bags)
-    title = f"{Path(model).name} on {found.name}: {len(found.bags)} bags"
+    title = f"{Path(model).name} on {found.name}: {count_of(len(found.bags), 'bag')}"
     if is_of_values(target_of(estimator)):
         click.echo(report_values(estimator, found, title, seen, target))
         return
-    with announced(f"A page of {len(found.bags)} bags"), Stages() as progress:
+    with announced(f"A page of {count_of(len(found.bags), 'bag')}"), Stages() as progress:
         asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}
         made = gmil.report(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)
         say(f"{made.save(target)} is written.")

@@ -12,6 +12,7 @@ from gmil.cli.inputs import for_method
 from gmil.cli.options import group_options, json_option
 from gmil.cli.results import number, percent
 from gmil.cli.targets.kinds import is_of_values, score_table
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from gmil.cli.inputs import LabelledBags, Reader
@@ -37,7 +38,7 @@ def score(model: str, data: str, reader: Reader, as_json: bool) -> None:
     found = for_method(estimator, reader.of_model(estimator, origin).labelled(data))
     n_seen = origin.count_seen(found.bags)
     about = {"model": model, "dataset": found.name, "bags": len(found.bags), "training_bags": n_seen}
-    title = f"{model} on {found.name}: {len(found.bags)} bags{about_seen(n_seen)}"
+    title = f"{model} on {found.name}: {count_of(len(found.bags), 'bag')}{about_seen(n_seen)}"
     if is_of_values(target_of(estimator)):
         score_table(estimator, found, about, title, as_json=as_json)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -128,10 +128,10 @@ def prediction_sets(p: Floats, coverage: float) -> Booleans:
     return np.asarray(p > 1 - coverage + _ROUNDING)
 
 
-def check_coverage(coverage: float) -> None:
+def check_coverage(coverage: Any) -> None:
     """Refuse a coverage that is none."""
-    if not 0 < coverage < 1:
-        msg = f"must be above 0 and below 1, got {coverage}."
+    if not isinstance(coverage, (int, float, np.floating)) or not 0 < coverage < 1:
+        msg = f"must be a number above 0 and below 1, got {coverage!r}."
         raise BagValidationError(msg, parameter="coverage")
 
 

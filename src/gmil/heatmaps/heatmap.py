@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
+from gmil.errors import count_of
 from gmil.heatmaps.geojson import feature_collection, write_geojson
 from gmil.heatmaps.pictures import draw_patches, draw_picture
 from gmil.heatmaps.png import png_bytes
@@ -65,7 +66,8 @@ class HeatMap:
 
     def __repr__(self) -> str:
         low, high = self.limits
-        return f"HeatMap({self.name!r}, {len(self)} patches, {self.value} from {low:.4g} to {high:.4g})"
+        size = count_of(len(self), "patch", "patches")
+        return f"HeatMap({self.name!r}, {size}, {self.value} from {low:.4g} to {high:.4g})"
 
     @cached_property
     def percentiles(self) -> Floats:

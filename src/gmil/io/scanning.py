@@ -11,7 +11,7 @@ from gmil.bags import tables
 from gmil.bags.bag_files import list_bag_files
 from gmil.bags.parquet_files import read_schema
 from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Named, choose, require, roles_of
-from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, listed
+from gmil.errors import BagValidationError, FormatError, LabelError, MissingFileError, count_of, listed
 from gmil.io.formats import delimited
 from gmil.io.formats.rows import is_missing, labels_from_text, tidy_labels
 from gmil.io.slide_folders import Request, is_read_as_slides, read_slides
@@ -152,7 +152,8 @@ def _tidy_labels(labels: NDArray[Any], bags: LazyBags) -> NDArray[Any]:
     missing = is_missing(labels)
     if missing.any():
         bag = bags.bag_ids[int(missing.argmax())].item()  # type: ignore[index]
-        msg = f"The label of bag {bag!r} is missing ({missing.sum()} bags have none). Fill it in or drop the bag."
+        all_of_them = count_of(missing.sum(), "bag has", "bags have")
+        msg = f"The label of bag {bag!r} is missing ({all_of_them} none). Fill it in or drop the bag."
         error = LabelError(msg)
         error.bags = bags
         raise error

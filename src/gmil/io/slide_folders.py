@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import BagValidationError, SlideWarning, listed
+from gmil.errors import BagValidationError, SlideWarning, count_of, listed
 from gmil.io.formats.rows import labels_from_text
 from gmil.slides.cohort import Request, scan_cohort
 from gmil.slides.layouts import is_slide_folder
@@ -83,7 +83,8 @@ def _loaded(lazy: Any) -> Bags:
     wrong = np.array([not np.isfinite(row).all() for row in bags.instances]) if _has_holes(bags) else np.zeros(1, bool)
     if wrong.any():
         names = np.unique(np.asarray(bags.bag_ids)[bags.segment_ids[wrong]]).tolist()
-        msg = f"{wrong.sum()} patches have NaN or infinity, in {len(names)} slides: {listed(names)}."
+        patches = count_of(wrong.sum(), "patch has", "patches have")
+        msg = f"{patches} NaN or infinity, in {count_of(len(names), 'slide')}: {listed(names)}."
         warnings.warn(SlideWarning(msg), stacklevel=5)
     return bags
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import column_or_1d
 
 from gmil.bags.finite import refuse_non_finite
-from gmil.bags.tables import missing_entries
 from gmil.base import BagClassifier
 from gmil.errors import BagValidationError
 from gmil.fold_work import Fold, FoldWork, Worker
@@ -37,7 +35,10 @@ from gmil.validation import (
     check_label_count,
     check_lazy_bags,
     choose_positive_class,
+    indicator_of,
+    label_column,
     refuse_fractions,
+    refuse_missing_labels,
     warn_of_positive_class,
 )
 
@@ -138,16 +139,7 @@ def cross_validate(
             raise BagValidationError(msg)
         asked = Validating(cv, repeats, groups, param_grid, random_state, n_jobs, n_processes, progress)
         return validate_values(estimator, bags, y, target, asked)
-    if isinstance(bags, LazyBags):
-        bags = check_lazy_bags(bags)
-    else:
-        # Pipelines may fill missing values in; classifiers alone refuse them, and in a fold bags have other numbers.
-        bags = check_bags(bags, allow_nan=not isinstance(estimator, BagClassifier))
-    y = np.asarray(y)
-    y = y if is_indicator(y) else column_or_1d(y, warn=True)
-    check_label_count(len(y), bags)
-    if y.ndim == 1 and not missing_entries(y).any():  # estimators tell which label is missing
-        refuse_fractions(y)
+    bags, y = _bags_and_labels(bags, y, estimator)
     groups = None if groups is None else np.asarray(groups)
     instance_labels = None
     if instance_y is not None:
@@ -170,11 +162,30 @@ def cross_validate(
         found = fold_by_fold(estimator, work, folds, random_state, n_processes)
     else:
         found = _all_at_once(together, estimator, work, folds)
-    grades = None
-    if target == "ordinal":
-        given = getattr(last_step(estimator)[1], "grades", None)
-        grades = np.unique(y).tolist() if given is None else list(given)
+    grades = _grades(estimator, y) if target == "ordinal" else None
     return replace(found, groups=groups, random_state=random_state, grades=grades)
+
+
+def _bags_and_labels(bags: Any, y: Any, estimator: Any) -> tuple[Any, NDArray[Any]]:
+    """Return bags, and a label for each or an indicator matrix."""
+    if isinstance(bags, LazyBags):
+        bags = check_lazy_bags(bags)
+    else:
+        # Pipelines may fill missing values in; classifiers alone refuse them, and in a fold bags have other numbers.
+        bags = check_bags(bags, allow_nan=not isinstance(estimator, BagClassifier))
+    indicator = indicator_of(y)
+    labels = label_column(y, type(estimator).__name__) if indicator is None else indicator
+    check_label_count(len(labels), bags)
+    if indicator is None:
+        refuse_missing_labels(labels, bags)
+        refuse_fractions(labels)
+    return bags, labels
+
+
+def _grades(estimator: Any, y: NDArray[Any]) -> list[Any]:
+    """Return the grades from the lowest to the highest: as they were given, else as they are sorted."""
+    given = getattr(last_step(estimator)[1], "grades", None)
+    return np.unique(y).tolist() if given is None else list(given)
 
 
 def _every_fold(folds: Integers, random_state: int) -> list[Fold]:
@@ -215,6 +226,8 @@ def _with_positive_class(estimator: Any, settings: list[dict[str, Any]], y: NDAr
     """Return an estimator that knows which of two strings is positive, so that not every fold has to say it."""
     classes = sorted(set(y.tolist())) if y.ndim == 1 and all(isinstance(label, str) for label in y) else []
     if len(classes) != 2 or any(name.endswith("pos_label") for setting in settings for name in setting):
+        return estimator
+    if getattr(last_step(estimator)[1], "grades", None) is not None:  # the higher one is
         return estimator
     copied, name = clone(estimator), f"{last_step(estimator)[0]}pos_label"
     if copied.get_params().get(name, False) is not None:

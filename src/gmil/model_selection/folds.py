@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import has_fit_parameter
 
 from gmil.compat import BaseSearchCV
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, count_of, listed
 from gmil.validation import check_groups
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _warn_about_split_groups(folds: Integers, groups: Any) -> None:
     names, counts = np.unique(pairs[:, 0], return_counts=True)
     split = names[counts > 1].tolist()
     if split:
-        msg = f"{len(split)} groups are trained on and tested: {listed(split)}. What is measured is too good."
-        warnings.warn(f"{msg} Give folds of whole groups.", stacklevel=4)
+        msg = f"{count_of(len(split), 'group is', 'groups are')} trained on and tested: {listed(split)}. "
+        warnings.warn(f"{msg}What is measured is too good. Give folds of whole groups.", stacklevel=4)
 
 
 def complete_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers | None = None) -> list[Booleans]:
@@ -204,7 +204,7 @@ def training_folds_are_complete(y: NDArray[Any], folds: Integers) -> bool:
 def _refuse_few_groups(n_folds: int, groups: Any) -> None:
     n_groups = len(set(np.asarray(groups).tolist()))
     if n_groups < n_folds:
-        msg = f"is too many folds: the bags are of {n_groups} groups, and every fold needs one. " + (
+        msg = f"is too many folds: the bags are of {count_of(n_groups, 'group')}, and every fold needs one. " + (
             "Take fewer folds." if n_groups > 1 else "Name groups that differ."
         )
         raise BagValidationError(msg, parameter="cv", value=n_folds)
@@ -262,7 +262,7 @@ def _check_fold_count(n_folds: int, y: NDArray[Any]) -> None:
     if counts.max() < n_folds or counts.min() < 2:
         fewest = counts.argmin()
         msg = (
-            f"is too many folds: class {classes.tolist()[fewest]!r} has {counts[fewest]} bags. "
+            f"is too many folds: class {classes.tolist()[fewest]!r} has {count_of(counts[fewest], 'bag')}. "
             "Every class needs 2 bags at least, and one of them as many as there are folds."
         )
         raise BagValidationError(msg, parameter="cv", value=n_folds)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gmil.bags.tables import missing_entries, unmasked
 from gmil.compat import BaseSearchCV
-from gmil.errors import BagValidationError, listed
+from gmil.errors import BagValidationError, count_of, listed
 from gmil.model_selection.folds import is_indicator
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check_instance_labels(instance_y: Any, bags: Bags | LazyBags, y: NDArray[Any
 
 def _guess(labels: NDArray[Any], bags: Bags | LazyBags) -> str:
     if labels.ndim == 1 and len(labels) == len(bags):
-        return f" It is one per bag, but the {len(bags)} bags have {bags.n_instances} instances."
+        return f" It is one per bag, but the {len(bags)} bags have {count_of(bags.n_instances, 'instance')}."
     return ""
 
 

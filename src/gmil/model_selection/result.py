@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.errors import count_of
 from gmil.model_selection import metrics
 from gmil.model_selection.target_metrics import resampled_interval
 
@@ -82,7 +83,7 @@ class CVResult:
         shown = f"{accuracy[0]:.3f}" if len(accuracy) == 1 else f"{accuracy.min():.3f} to {accuracy.max():.3f}"
         settings = "" if len(accuracy) == 1 else f"{len(accuracy)} settings, "
         how = f"{len(self.folds)} x {self.n_folds}-fold" if self.tested.all() else f"{len(self.folds)} splits"
-        return f"CVResult({settings}{how} of {len(self.y)} bags, accuracy {shown})"
+        return f"CVResult({settings}{how} of {count_of(len(self.y), 'bag')}, accuracy {shown})"
 
     @property
     def n_folds(self) -> int:

@@ -11,6 +11,7 @@ from sklearn.metrics import confusion_matrix
 from gmil.base import BagClassifier
 from gmil.errors import BagValidationError, listed
 from gmil.model_selection.fold_by_fold import positive_class
+from gmil.model_selection.folds import last_step
 from gmil.model_selection.metrics import bootstrap_interval, draws, mean_interval, wilson_interval
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Outputs(NamedTuple):
     decisions: Floats | None  # (n_bags,) about the second of two classes, or (n_bags, n_classes)
     probabilities: Floats | None  # (n_bags, n_classes)
     positive: Any  # of two classes, else None
+    grades: list[Any] | None = None  # the classes from the lowest to the highest, where they have an order
 
     def of(self, chosen: Any) -> Outputs:
         """Return what is told of some bags."""
@@ -61,7 +63,24 @@ def outputs_of(model: Any, bags: Any, *, probabilities: bool = True) -> Outputs:
         found = np.asarray(model._probabilities_of(decisions) if known else model.predict_proba(bags))
         chances = found if found.shape == (len(labels), len(classes)) else None  # lists, of several labels
     is_one_problem = len(classes) == 2 and labels.ndim == 1
-    return Outputs(classes, labels, decisions, chances, positive_class(model) if is_one_problem else None)
+    positive = positive_class(model) if is_one_problem else None
+    return Outputs(classes, labels, decisions, chances, positive, grades_of(model))
+
+
+def grades_of(model: Any) -> list[Any] | None:
+    """Return the classes of a fitted model from the lowest to the highest; None where they have no order."""
+    ranks = getattr(last_step(model)[1], "order_", None)
+    return None if ranks is None else np.asarray(model.classes_)[np.argsort(ranks)].tolist()
+
+
+def shown_order(classes: NDArray[Any], grades: list[Any] | None) -> Integers:
+    """Return the places of classes in the order in which tables show them: that of grades, others behind them.
+
+    >>> shown_order(np.array(["high", "low", "middle"]), ["low", "middle", "high"])
+    array([1, 2, 0])
+    """
+    ranks = {} if grades is None else {grade: rank for rank, grade in enumerate(grades)}
+    return np.argsort([ranks.get(label, len(ranks)) for label in classes.tolist()], kind="stable")
 
 
 def decisions_of(model: Any, bags: Any) -> Floats | None:
@@ -86,7 +105,7 @@ class Scores(NamedTuple):
     """The mean squared error of probabilities: of the positive of two classes, or summed over several."""
     majority: float
     """The share of the commonest class, which every accuracy must beat."""
-    classes: list[Any]
+    classes: list[Any]  # those of grades from the lowest to the highest
     confusion: Integers  # (n_classes, n_classes), rows are labels, columns predictions
     positive: Any  # the positive of two classes, else None
 
@@ -109,12 +128,13 @@ def score_model(model: Any, bags: Any, y: Any, groups: Any = None) -> Scores:
 
 def score_outputs(outputs: Outputs, y: Any, groups: Any = None) -> Scores:
     """Compare what a model tells of bags with labels, as `score_model` does."""
-    classes, predictions, decisions, probabilities, positive = outputs
+    classes, predictions, decisions, probabilities, positive, grades = outputs
     y = np.asarray(y)
     _refuse_other_labels(y, classes)
     if predictions.ndim > 1:
         msg = "Scores are of models that give every bag one label, but this model gives several."
         raise BagValidationError(msg)
+    shown = classes[shown_order(classes, grades)]
     places = np.searchsorted(classes, y)
     correct = (predictions == y).astype(np.float64)
     counts = np.bincount(places, minlength=len(classes))
@@ -124,8 +144,8 @@ def score_outputs(outputs: Outputs, y: Any, groups: Any = None) -> Scores:
         _area(decisions, places, counts, groups),
         _brier(probabilities, places, groups),
         float(counts.max() / len(y)),
-        classes.tolist(),
-        confusion_matrix(y, predictions, labels=classes),
+        shown.tolist(),
+        confusion_matrix(y, predictions, labels=shown),
         positive,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.integrate import trapezoid
 
+from gmil.errors import count_of
 from gmil.model_selection import survival, target_metrics
 from gmil.target_checks import check_outcomes
 
@@ -65,7 +66,9 @@ class TargetResult:
         """Return a line with what was asked and the main measure: the arrays would fill pages."""
         name = self.measures[0]
         shown = ", ".join(f"{value:.3f}" for value in np.atleast_1d(getattr(self, name)()))
-        return f"TargetResult({len(self.folds)} x {self.n_folds}-fold of {len(self.y)} bags, {name} {shown})"
+        return (
+            f"TargetResult({len(self.folds)} x {self.n_folds}-fold of {count_of(len(self.y), 'bag')}, {name} {shown})"
+        )
 
     @property
     def n_folds(self) -> int:

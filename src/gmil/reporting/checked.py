@@ -61,7 +61,7 @@ def _issue_table(issues: LabelIssues, bags: Bags) -> Table:
         for i in shown
     ]
     text = (
-        f"{int(issues.flagged.sum())} of {len(issues.labels)} labels are flagged: of them at most {issues.fdr:.0%} are "
+        f"{int(issues.flagged.sum())} of {len(issues.labels)} labels flagged, of which at most {issues.fdr:.0%} are "
         "expected to be right. Evidence: left-out log-odds of the label given against the best other class. The "
         "strongest instances are those that are most of the suggested class. A bag that is truly unlike the others of "
         "its class cannot be told from a wrong label: look before you correct."

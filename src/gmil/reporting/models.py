@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 from gmil.greedy import codebook
 from gmil.io import model_files
 from gmil.model_selection.folds import last_step
@@ -109,7 +109,7 @@ def report(
     True
     """
     if isinstance(model, CVResult):
-        asked = Validation(model, bags, f"{len(model.y)} bags", estimator, y, label, importance, progress)
+        asked = Validation(model, bags, count_of(len(model.y), "bag"), estimator, y, label, importance, progress)
         return Report(summarize_validations([asked], title))
     refuse_no_classifier(model)
     bags = check_bags(bags, allow_nan=True)  # the model refuses what it cannot fill
@@ -122,7 +122,7 @@ def report(
     wanted = {number for part in assessed for number in part.bags}
     text = _text(trained, labels_known=y is not None)
     summary = Summary(
-        title=title or f"{type(model).__name__} on {len(bags)} bags",
+        title=title or f"{type(model).__name__} on {count_of(len(bags), 'bag')}",
         warning=_warning(trained),
         verdict=verdict(type(last_step(getattr(model, "best_estimator_", model))[1]).__name__, found, trained),
         assessments=assessed,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 from gmil.model_selection.scoring import Outputs, outputs_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def outputs_of_result(result: CVResult, probabilities: Floats | None = None) -> 
     classes = np.arange(result.y.shape[1]) if result.y.ndim == 2 else np.unique(result.y)
     decisions = result.decisions[0, 0]
     known = None if np.isnan(decisions).all() else decisions
-    return Outputs(classes, result.predictions[0, 0], known, probabilities, result.positive_label)
+    return Outputs(classes, result.predictions[0, 0], known, probabilities, result.positive_label, result.grades)
 
 
 def predict_bags(model: Any, bags: Bags, y: Any, label: Any) -> Predictions:
@@ -63,7 +63,8 @@ def about_one_class(outputs: Outputs, y: Any, label: Any) -> Predictions:
     predicted = outputs.labels
     given = None if y is None else np.asarray(y)
     if given is not None and len(given) != len(predicted):
-        msg = f"y has {len(given)} labels, but there are {len(predicted)} bags. Give one label per bag, or none."
+        labels, bags = count_of(len(given), "label"), count_of(len(predicted), "bag")
+        msg = f"y has {labels}, but X has {bags}. Give one label per bag, or none."
         raise BagValidationError(msg)
     focus, column = _focus(outputs, predicted if given is None else given, label)
     decisions = outputs.decisions

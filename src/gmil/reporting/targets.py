@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.errors import count_of
 from gmil.model_selection.survival import log_rank
 from gmil.paper.runs.environment import versions
 from gmil.reporting.plots import targets as drawn
@@ -142,7 +143,7 @@ def verdict_of(name: str, figures: dict[str, Any], n_seen: int = 0) -> str:
     floor = 0.0 if main == "r2" else 0.5
     what = "the mean of all bags" if main == "r2" else "chance"
     than = f"{'better than' if low > floor else 'no better than'} {what}"
-    judged = f"too good: {n_seen} bags trained the model" if n_seen else than
+    judged = f"too good: {count_of(n_seen, 'bag')} trained the model" if n_seen else than
     title = TITLES[main].split(",")[0]
     return f"{name}: {title} {figures[main]:.3f} ({low:.3f} to {high:.3f}), {judged}."
 

@@ -15,7 +15,7 @@ from gmil.bags import tables
 from gmil.bags.parquet_files import open_parquet, parquet_header, read_columns, read_schema, reading_parquet
 from gmil.bags.parts import group_rows
 from gmil.bags.roles import Roles, named_features
-from gmil.errors import BagValidationError, FormatError, MissingFileError
+from gmil.errors import BagValidationError, FormatError, MissingFileError, count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,7 +149,8 @@ def missing_part(path: Path) -> MissingFileError:
 
 def other_width(path: Path, width: int, other: Path, width_of_other: int) -> BagValidationError:
     """Return the error about two files with different numbers of features."""
-    msg = f"{path} has {width} features, but {other} has {width_of_other}. All bags must share the same features."
+    has = count_of(width, "feature")
+    msg = f"{path} has {has}, but {other} has {width_of_other}. All bags must share the same features."
     return BagValidationError(msg)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from gmil.bags.bags import Bags, bags_drawn
 from gmil.bags.finite import refuse_non_finite
 from gmil.bags.tables import float_type
-from gmil.errors import BagValidationError, FormatError
+from gmil.errors import BagValidationError, FormatError, count_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -211,13 +211,18 @@ def take_from_part(source: Source, part: int, wanted: Integers, rows: int) -> Fl
     take = getattr(source, "take", None)
     if take is not None:  # which is quicker where rows are stored in another type
         return np.asarray(take(part, wanted, rows))
+    return rows_of_pieces(source.read(part, rows), wanted, source.place(part))
+
+
+def rows_of_pieces(pieces: Iterable[NDArray[Any]], wanted: Integers, place: object) -> NDArray[Any]:
+    """Return some rows, given in ascending order, of a matrix that comes in pieces from a place."""
     found, start = [], 0
-    for X in source.read(part, rows):
+    for X in pieces:
         first, last = np.searchsorted(wanted, [start, start + len(X)])
         found.append(X[wanted[first:last] - start])
         start += len(X)
     if start <= wanted[-1]:
-        msg = f"{source.place(part)} has {start} instances, fewer than were found before. Scan it again."
+        msg = f"{place} has {count_of(start, 'instance')}, fewer than were found before. Scan it again."
         raise FormatError(msg)
     return np.concatenate(found)
 

@@ -13,6 +13,7 @@ import numpy as np
 from gmil.bags.bag_files import read_arrays
 from gmil.errors import FormatError, MissingFileError
 from gmil.safety.guard import parsing
+from gmil.scale.passes import rows_of_pieces
 from gmil.slides import hdf5, torch_files
 from gmil.slides.hdf5 import DamagedFileError, Header
 
@@ -91,15 +92,7 @@ def take_rows(place: Place, wanted: Integers, rows: int) -> NDArray[Any]:
             if array.ndim == 2 and len(wanted) * _SINGLE_ROWS < len(array) and wanted[-1] < len(array):
                 few: NDArray[Any] = array[wanted]
                 return few
-    found, start = [], 0
-    for piece in read_rows(place, rows):
-        first, last = np.searchsorted(wanted, [start, start + len(piece)])
-        found.append(piece[wanted[first:last] - start])
-        start += len(piece)
-    if start <= wanted[-1]:
-        msg = f"{place} has {start} patches, fewer than were found before. Scan it again."
-        raise FormatError(msg)
-    return np.concatenate(found)
+    return rows_of_pieces(read_rows(place, rows), wanted, place)
 
 
 def _pieces(matrix: NDArray[Any], rows: int) -> Iterator[NDArray[Any]]:

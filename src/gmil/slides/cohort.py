@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import BagValidationError, FormatError, SlideWarning, listed
+from gmil.errors import BagValidationError, FormatError, SlideWarning, count_of, listed
 from gmil.scale import LazyBags
 from gmil.slides import labels as slide_labels
 from gmil.slides.hdf5 import DamagedFileError
@@ -76,7 +76,8 @@ def scan_cohort(folder: Path, request: Request) -> Cohort:
     source = SlideSource.of(slides, layout.title, by_patient=joined.by_patient)
     cuts = np.cumsum([0, *(len(names) for names in joined.slides)])
     bags = LazyBags(source, source.edges[cuts], np.array(joined.names))
-    _log.info("%s is read as %s: %d slides, %d bags.", folder, layout.title, len(slides), len(bags))
+    sizes = count_of(len(slides), "slide"), count_of(len(bags), "bag")
+    _log.info("%s is read as %s: %s, %s.", folder, layout.title, *sizes)
     return Cohort(bags, joined.labels, joined.groups, layout.title, joined, table)
 
 
@@ -116,13 +117,13 @@ def _headers(layout: Layout) -> dict[str, Slide]:
             found[name] = slide
         else:
             empty.append(name)
-    parts = [f"{len(unusable)} files cannot be used: {listed(unusable, most=20)}"] if unusable else []
-    parts += [f"{len(empty)} slides have no patches: {listed(empty)}"] if empty else []
+    parts = [f"{count_of(len(unusable), 'file')} cannot be used: {listed(unusable, most=20)}"] if unusable else []
+    parts += [f"{count_of(len(empty), 'slide has', 'slides have')} no patches: {listed(empty)}"] if empty else []
     if not found:
         msg = f"{layout.folder} ({layout.title}) has no slide with patches. {'; '.join(parts)}."
         raise FormatError(msg)
     if parts:
-        warnings.warn(SlideWarning(f"{'; '.join(parts)}. They are left out."), stacklevel=5)
+        warnings.warn(SlideWarning(f"Left out: {'; '.join(parts)}."), stacklevel=5)
     return found
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from gmil.bags.roles import LABEL_NAMES, choose
-from gmil.errors import BagValidationError, LabelError, SlideWarning, listed
+from gmil.errors import BagValidationError, LabelError, SlideWarning, count_of, listed
 from gmil.slides.names import near_miss, resolved
 from gmil.slides.tables import MISSING, Table
 
@@ -121,12 +121,12 @@ def _told(table: Table, column: str, slides: Sequence[str], rows: dict[str, int]
     if without_row:
         parts.append(f"{len(without_row)} of {len(slides)} slides have no row in {table.path}: {listed(without_row)}")
     if empty:
-        parts.append(f"{len(empty)} slides have no {label}: {listed(empty)}")
+        parts.append(f"{count_of(len(empty), 'slide has', 'slides have')} no {label}: {listed(empty)}")
     if without_file:
         parts.append(f"{len(without_file)} of {len(texts)} rows of {table.path} have no slide: {listed(without_file)}")
         parts += [hint for text in without_file[:20] if (hint := near_miss(text, set(without_row)))][:1]
     if parts:
-        warnings.warn(SlideWarning(f"{'; '.join(parts)}. They are left out."), stacklevel=6)
+        warnings.warn(SlideWarning(f"Left out: {'; '.join(parts)}."), stacklevel=6)
     left = [slide for slide in slides if slide in rows and slide not in set(empty)]
     if not left:
         msg = f"No slide has a label in the column {label!r} of {table.path}."
@@ -154,6 +154,7 @@ def _one_a_bag(table: Table, name: str, role: str, bags: dict[str, list[str]], r
         found.append(next(iter(counts)))
     absent = [bag for bag, value in zip(bags, found, strict=True) if value in MISSING]
     if absent:
-        msg = f"The {role} {name!r} of {listed(absent)} is missing ({len(absent)} bags have none). Fill it in."
+        all_of_them = count_of(len(absent), "bag has", "bags have")
+        msg = f"The {role} {name!r} of {listed(absent)} is missing ({all_of_them} none). Fill it in."
         raise BagValidationError(msg)
     return found

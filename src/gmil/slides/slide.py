@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import FormatError
+from gmil.errors import FormatError, count_of
 from gmil.slides import arrays
 from gmil.slides.arrays import Place, header_of, matrix_shape
 
@@ -82,7 +82,8 @@ def _refuse_other_rows(features: Place, n_patches: int, coordinates: Place) -> N
 
 def _other_rows(features: Place, n_patches: int, coordinates: Place, n_rows: int) -> FormatError:
     msg = (
-        f"{features} has {n_patches} patches, but {coordinates} has coordinates of {n_rows}. They are of two runs, or "
+        f"{features} has {count_of(n_patches, 'patch', 'patches')}, but {coordinates} has coordinates of {n_rows}. "
+        "They are of two runs, or "
         "one is cut short: write both again."
     )
     return FormatError(msg)

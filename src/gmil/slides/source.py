@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil.bags.tables import float_type
-from gmil.errors import BagValidationError, FormatError
+from gmil.errors import BagValidationError, FormatError, count_of
 from gmil.slides.arrays import read_rows, take_rows
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class SlideSource:
         return found.astype(self.dtype, copy=False)
 
     def _other_width(self, part: int, width: int) -> FormatError:
-        msg = f"{self.place(part)} has {width} features where {self.n_features} were found before. Scan it again."
+        has = count_of(width, "feature")
+        msg = f"{self.place(part)} has {has} where {self.n_features} were found before. Scan it again."
         return FormatError(msg)
 
     def place(self, part: int) -> str:
@@ -118,7 +119,8 @@ def _repeated(values: list[str], number: Integers) -> pa.DictionaryArray:
 def _refuse_other(first: Slide, slide: Slide) -> None:
     if slide.n_features != first.n_features:
         msg = (
-            f"{slide.features} has {slide.n_features} features, but {first.features} has {first.n_features}: of two "
+            f"{slide.features} has {count_of(slide.n_features, 'feature')}, but {first.features} has "
+            f"{first.n_features}: of two "
             "encoders. Keep one encoder in a folder."
         )
         raise BagValidationError(msg)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import BagValidationError, FormatError, MissingFileError, SlideWarning, listed
+from gmil.errors import BagValidationError, FormatError, MissingFileError, SlideWarning, count_of, listed
 from gmil.safety.guard import parsing
 from gmil.slides.names import resolved
 from gmil.slides.tables import MISSING, Table, read_table
@@ -153,7 +153,7 @@ def _of_marks(names: Sequence[str], marks: Sequence[str]) -> list[Named]:
 def _fold(split: Named, places: dict[str, list[int]], source: Any) -> Fold:
     absent = [name for side in split for name in side if resolved(name, places) is None]
     if absent:
-        msg = f"{len(absent)} entries of {source} name no bag: {listed(absent)}. They are left out."
+        msg = f"Left out: {count_of(len(absent), 'entry', 'entries')} of {source} without a bag: {listed(absent)}."
         warnings.warn(SlideWarning(msg), stacklevel=5)
     train, val, test = (_positions(side, places) for side in split)
     if not len(test) or not len(train):
@@ -162,7 +162,7 @@ def _fold(split: Named, places: dict[str, list[int]], source: Any) -> Fold:
     for first, second, what in ((train, test, "trained on and tested"), (train, val, "trained on and validated")):
         both = np.intersect1d(first, second)
         if len(both):
-            msg = f"{source} has {len(both)} bags that are {what}, such as bag {both[0]}. Correct it."
+            msg = f"{source} has {count_of(len(both), 'bag')} both {what}, such as bag {both[0]}. Correct it."
             raise BagValidationError(msg)
     return Fold(train, val, test)
 
@@ -180,7 +180,7 @@ def _warn_about_patients(number: int, fold: Fold, groups: Sequence[str] | None) 
     both = sorted(learnt & set(of[fold.test].tolist()))
     if both:
         msg = (
-            f"In split {number}, {len(both)} groups are trained on and tested: {listed(both)}. What is measured is too "
-            "good: split by group."
+            f"In split {number}, {count_of(len(both), 'group is', 'groups are')} trained on and tested: {listed(both)}."
+            " What is measured is too good: split by group."
         )
         warnings.warn(SlideWarning(msg), stacklevel=5)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gmil.bags.tables import refuse_equal_names
-from gmil.errors import BagValidationError, FormatError, MissingFileError, listed
+from gmil.errors import BagValidationError, FormatError, MissingFileError, count_of, listed
 from gmil.safety.guard import parsing
 from gmil.slides.sheets import read_sheet
 
@@ -58,7 +58,8 @@ def read_table(path: str | os.PathLike[str]) -> Table:
     refuse_equal_names(rows[0])
     wrong = next((number for number, row in enumerate(rows) if len(row) != len(rows[0])), None)
     if wrong is not None:
-        msg = f"{path}, row {wrong}: {len(rows[wrong])} cells, but {len(rows[0])} columns. Correct the row."
+        cells, columns = count_of(len(rows[wrong]), "cell"), count_of(len(rows[0]), "column")
+        msg = f"{path}, row {wrong}: {cells}, but {columns}. Correct the row."
         raise FormatError(msg)
     return _long_form(Table(path, {name: [row[i].strip() for row in rows[1:]] for i, name in enumerate(rows[0])}))
 

@@ -18,9 +18,8 @@ from gmil.engine.resident import as_array, beside, namespace
 from gmil.io.model_files.schema import Array, Choice, Count, Items, Number, OrMissing, OrNone, Record
 from gmil.targets.attention_fitting import fit_folds
 from gmil.targets.losses import joint_weights, loss_of
-from gmil.weighted.views import rows_at_once
 from gmil.weighted.weighing import join_views
-from gmil.weighted.witness import affine, columns_of, landmarks_of, last_fold
+from gmil.weighted.witness import affine, columns_of, last_fold, scores_by_each
 from gmil.weighted.witness_fitting import InstanceModels, design, draft_scorers
 from gmil.witnesses.effects import joined_without
 
@@ -158,14 +157,7 @@ class AttentionModel(NamedTuple):
 
     def scores(self, taken: InSpaces) -> Floats:
         """Return weights and weighted values of instances, (n_scorers, n_instances, 2, n_problems)."""
-        n_instances, at_once = taken.bags.n_instances, rows_at_once(taken.bags.n_features)
-        found = np.empty((len(self.scorers), n_instances, 2, len(self.base)))
-        for own, scorer in zip(found, self.scorers, strict=True):
-            scaled, landmarks = taken[scorer.space], landmarks_of(taken.spaces[scorer.space])
-            for start in range(0, n_instances, at_once):
-                rows = slice(start, start + at_once)
-                own[rows] = scorer.scores(scaled[rows], landmarks, taken.backend)
-        return found
+        return scores_by_each(self.scorers, taken, 2, len(self.base))
 
     def largest(self, taken: InSpaces) -> Floats:
         """Return the value of every bag by every model, (n_scorers, n_bags, n_problems)."""

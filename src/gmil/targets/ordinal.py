@@ -19,6 +19,8 @@ from gmil.targets.cumulative import fit_cumulative, grade_probabilities
 from gmil.targets.stacked import TargetViews
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.scale import LazyBags
@@ -127,6 +129,14 @@ class WeightedGMILOrdinal(TargetViews, BagClassifier):
         ranks = self.order_[labels].astype(np.float64)
         high = ranks >= max(np.median(ranks), 1)  # both kinds are there, however the grades are spread
         return high[:, None], ((ranks - ranks.mean()) / ranks.std())[:, None], None
+
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        """Set the classes; of two grades that are given the higher one is positive, where no ``pos_label`` is."""
+        given = [] if self.grades is None or self.pos_label is not None else list(self.grades)
+        if len(classes) == 2 and all(label in given for label in classes.tolist()):
+            self.classes_, self.pos_label_ = classes, max(classes.tolist(), key=given.index)
+        else:
+            super()._set_classes(classes)
 
     def _order(self) -> Integers:
         """Return the rank of every class among the classes."""

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from gmil.engine import resolve
 from gmil.engine.resident import device_of, is_tensor
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 from gmil.io.model_files.schema import Array, Fields, Flag, Kind, OrMissing, OrNone, Plain
 from gmil.transform.embedding import FITTED_EMBEDDING, Embedding
 from gmil.transform.scaling import ColumnSummary, column_units, rank_knots, tensor_summary
@@ -208,7 +208,7 @@ def with_components(space: Space, X: Instances, n_components: int | float, gener
     if n_components > most:
         msg = (
             f"n_components={n_components} is above what the data allow: {X.shape[0]} training instances of "
-            f"{X.shape[1]} features have at most {most} components."
+            f"{count_of(X.shape[1], 'feature has', 'features have')} at most {most} components."
         )
         raise BagValidationError(msg)
     if sp.issparse(scaled) and isinstance(n_components, float):

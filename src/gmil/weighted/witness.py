@@ -126,6 +126,18 @@ def landmark_step(space: CentersInSpace) -> int:
     return -(-len(space.centers) // _MOST_LANDMARKS)
 
 
+def scores_by_each(scorers: list[Any], taken: InSpaces, *shape: int) -> Floats:
+    """Return what every scorer tells of every instance, (n_scorers, n_instances, *shape), some rows at a time."""
+    n_instances, at_once = taken.bags.n_instances, rows_at_once(taken.bags.n_features)
+    found = np.empty((len(scorers), n_instances, *shape))
+    for own, scorer in zip(found, scorers, strict=True):
+        scaled, landmarks = taken[scorer.space], landmarks_of(taken.spaces[scorer.space])
+        for start in range(0, n_instances, at_once):
+            rows = slice(start, start + at_once)
+            own[rows] = scorer.scores(scaled[rows], landmarks, taken.backend)
+    return found
+
+
 def last_fold(table: Floats, n_axes: int) -> Floats:
     """Return what the fit to all bags found; tables of drafts have an axis more, with the inner folds before it."""
     return table if table.ndim == n_axes else table[..., -1, :]
@@ -146,14 +158,7 @@ class WitnessModel(NamedTuple):
 
     def scores(self, taken: InSpaces) -> Floats:
         """Return log-odds of instances by every scorer, (n_scorers, n_instances, n_problems)."""
-        n_instances, at_once = taken.bags.n_instances, rows_at_once(taken.bags.n_features)
-        found = np.empty((len(self.scorers), n_instances, len(self.base)))
-        for own, scorer in zip(found, self.scorers, strict=True):
-            scaled, landmarks = taken[scorer.space], landmarks_of(taken.spaces[scorer.space])
-            for start in range(0, n_instances, at_once):
-                rows = slice(start, start + at_once)
-                own[rows] = scorer.scores(scaled[rows], landmarks, taken.backend)
-        return found
+        return scores_by_each(self.scorers, taken, len(self.base))
 
     def largest(self, taken: InSpaces) -> Floats:
         """Return the largest log-odds in every bag by every scorer, (n_scorers, n_bags, n_problems).

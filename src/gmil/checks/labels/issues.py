@@ -139,9 +139,10 @@ class LabelIssues:
         }
 
     def __str__(self) -> str:
+        some = f", of which at most {self.fdr:.0%} are expected to be right" if self.flagged.any() else ""
         lines = [
-            f"{int(self.flagged.sum())} of {len(self.labels)} labels are flagged as wrong, of which at most "
-            f"{self.fdr:.0%} are expected to be right; expected share of wrong labels {self.rate:.1%}."
+            f"{int(self.flagged.sum())} of {len(self.labels)} labels flagged as wrong{some}; expected share of wrong "
+            f"labels {self.rate:.1%}."
         ]
         lines += [
             f"bag {self.bag_ids[i]}: label {self.labels[i]}, suggested {self.suggested[i]} "
@@ -206,7 +207,7 @@ def find_label_issues(
         msg = f"must be one label per bag, got an indicator matrix of shape {np.shape(y)}. Pass one column at a time."
         raise BagValidationError(msg, parameter="y")
     classes, labels = check_bag_labels(y, bags, WeightedGMIL())
-    numbers = check_groups(groups, len(bags))
+    numbers = check_groups(groups, len(bags), least=2)
     if not are_usable(bags.instances):
         bags = Impute().fit_transform(bags)
     evidence = left_out_evidence(bags, labels, numbers, n_rounds=n_rounds, rate=rate, seed=seed, n_jobs=n_jobs)

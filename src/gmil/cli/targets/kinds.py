@@ -8,7 +8,7 @@ import click
 
 import gmil
 from gmil.cli.console import print_table, say
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,6 +165,7 @@ def report_values(estimator: Any, data: LabelledBags, title: str, n_seen: int, t
         raise BagValidationError(msg)
     found = score_values(estimator, data.bags, data.y, target_of(estimator), data.groups)
     section = section_of(found, data.name, data.bags, n_seen)
-    page = TargetPage(title, verdict_of(data.name, section.figures, n_seen), f"{len(data.bags)} bags", [section])
+    verdict = verdict_of(data.name, section.figures, n_seen)
+    page = TargetPage(title, verdict, count_of(len(data.bags), "bag"), [section])
     say(f"{page.save(target)} is written.")
     return page.verdict

@@ -11,7 +11,7 @@ import numpy as np
 
 from gmil.bags.parts import refuse_missing_ids
 from gmil.bags.roles import BAG_NAMES, LABEL_NAMES, Rows, choose
-from gmil.errors import BagValidationError, FormatError
+from gmil.errors import BagValidationError, FormatError, count_of
 from gmil.io.formats.arff_rows import ArffRows, row_cells
 from gmil.io.formats.arff_syntax import Attribute, read_header
 from gmil.io.formats.rows import ids_from_text, labels_from_text, table_rows, tidy_labels
@@ -127,7 +127,8 @@ def _labels(outer: Sequence[Sequence[str | None]], at: int, attribute: Attribute
     texts = [cells[at] for cells in outer]
     if None in texts:
         msg = (
-            f"The label of bag {texts.index(None)} is missing ({texts.count(None)} bags have none). "
+            f"The label of bag {texts.index(None)} is missing "
+            f"({count_of(texts.count(None), 'bag has', 'bags have')} none). "
             f"Fill it in, or leave the attribute {attribute.name!r} out."
         )
         raise BagValidationError(msg)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.bags.roles import choose
-from gmil.errors import FormatError, listed
+from gmil.errors import FormatError, count_of, listed
 from gmil.io.formats.arff_syntax import Attribute, split, split_sparse
 from gmil.io.formats.contents import MOST_CELLS
 from gmil.safety.guard import expect
@@ -30,7 +30,7 @@ def row_cells(line: str, attributes: Sequence[Attribute], where: str) -> list[st
         msg = f"{where}: {error}"
         raise FormatError(msg) from None
     n = len(attributes)
-    expect(len(cells) == n, f"{where} has {len(cells)} values, but there are {n} attributes")
+    expect(len(cells) == n, f"{where} has {count_of(len(cells), 'value')}, but there are {n} attributes")
     return cells
 
 

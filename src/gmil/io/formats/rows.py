@@ -9,7 +9,7 @@ import numpy as np
 from gmil.bags import Bags, tables
 from gmil.bags.parts import checked_names, group_rows
 from gmil.bags.roles import roles_of, rows_of
-from gmil.errors import BagValidationError, LabelError
+from gmil.errors import BagValidationError, LabelError, count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,8 @@ def _labels_of_bags(labels: NDArray[Any], rows: Integers, bags: Bags) -> NDArray
     missing = is_missing(labels)
     if missing.any():
         at = int(missing[rows].argmax())
-        msg = f"The label of bag {_name_at(at, bags)} is missing (row {rows[at]}; {missing.sum()} rows have none)."
+        all_of_them = count_of(missing.sum(), "row has", "rows have")
+        msg = f"The label of bag {_name_at(at, bags)} is missing (row {rows[at]}; {all_of_them} none)."
         fix = "Fill it in or drop the bag, or name another column with {label}"
         raise LabelError(msg, parameter="label", fix=fix)
     grouped = tidy_labels(labels)[rows]
@@ -107,7 +108,8 @@ def one_per_row(values: NDArray[Any], ids: NDArray[Any], what: str, *, rows_firs
     if len(values) == n_rows and (rows_first or n_bags != n_rows):
         return values
     if len(values) != n_bags:
-        msg = f"{what} has {len(values)} entries, but there are {n_bags} bags and {n_rows} instances. Give one per bag."
+        there = f"{count_of(n_bags, 'bag')} and {count_of(n_rows, 'instance')}"
+        msg = f"{what} has {count_of(len(values), 'entry', 'entries')}, but there are {there}. Give one per bag."
         raise BagValidationError(msg)
     rank = _rank_of_bags(positions, what)
     grouped = np.repeat(values[rank], np.diff(offsets))

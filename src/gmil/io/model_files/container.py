@@ -13,6 +13,7 @@ import math
 import os
 import stat
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from gmil.errors import FileAccessError, ModelFileError
 from gmil.io.model_files.damage import DamageError, expect
 from gmil.safety.atomic import replacing
-from gmil.safety.guard import physical_memory
+from gmil.safety.guard import opening, physical_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,7 +100,8 @@ def write_container(
 
 def read_container(path: str | os.PathLike[str]) -> Container:
     """Read a file whole and check all of its structure; what is no file of ours is one clear error."""
-    data = _read_whole(path)
+    with opening(Path(path)):
+        data = _read_whole(path)
     with _not_ours(path):
         metadata, found = _parse(data)
     version = found.document.get("version")
@@ -148,6 +150,7 @@ def _open_without_waiting(path: str, flags: int) -> int:
 
 def _parse(data: bytes) -> tuple[dict[str, Any], Container]:
     """Return the texts of the header, and what they and the rest of the file hold."""
+    expect(len(data) >= 8, f"it has {len(data)} bytes")
     (length,) = struct.unpack("<Q", data[:8])
     expect(length <= min(len(data) - 8, _MOST_HEADER), f"its header would have {length} bytes")
     header = _json_object(data[8 : 8 + length].decode(), "header")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.errors import count_of
 from gmil.model_selection.metrics import mean_interval
 from gmil.model_selection.result import CVResult
 from gmil.model_selection.scoring import score_outputs
@@ -22,7 +23,7 @@ def figures_of_result(result: CVResult, interval: list[float] | None = None) -> 
     found = result.figures()
     dropped = found["auc_folds_dropped"]
     labels = ", mean over labels" if result.y.ndim == 2 else ""
-    without = f" ({dropped} folds with one class have none)" if dropped else ""
+    without = f" ({count_of(dropped, 'fold with one class has', 'folds with one class have')} none)" if dropped else ""
     figures = [
         Figure("accuracy_mean", f"accuracy{labels}, %", found["accuracy_mean"], interval or found["accuracy_interval"]),
         Figure("accuracy_std", "standard deviation over repeats, points", found["accuracy_std"]),

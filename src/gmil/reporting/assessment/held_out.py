@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gmil.model_selection.folds import is_indicator
+from gmil.model_selection.scoring import shown_order
 from gmil.reporting.assessment.content import MOST_REPEATS
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class HeldOut(NamedTuple):
             _by_class(result.decisions[0], ndim=3),
             result.folds,
             probabilities,
+            result.grades,
         )
 
     @classmethod
@@ -60,7 +62,8 @@ class HeldOut(NamedTuple):
 
         probabilities = None if outputs.probabilities is None else spread(outputs.probabilities)
         decisions, folds = spread(outputs.decisions)[None], np.zeros((1, len(y)), dtype=np.int64)
-        return cls._made(classes, outputs.positive, y, outputs.labels[None], decisions, folds, probabilities)
+        labels, grades = outputs.labels[None], outputs.grades
+        return cls._made(classes, outputs.positive, y, labels, decisions, folds, probabilities, grades)
 
     @classmethod
     def _made(
@@ -72,8 +75,11 @@ class HeldOut(NamedTuple):
         decisions: Floats,
         folds: Integers,
         probabilities: Floats | None,
+        grades: list[Any] | None,
     ) -> HeldOut:
         several = is_indicator(y)
+        order = shown_order(classes, grades)
+        classes, decisions = classes[order], decisions[..., order]
         two = len(classes) == 2 and not several
         place = np.flatnonzero(classes == positive).tolist() if two else []
         return cls(
@@ -84,7 +90,7 @@ class HeldOut(NamedTuple):
             labels > 0 if several else labels[..., None] == classes,
             decisions,
             folds,
-            probabilities,
+            None if probabilities is None else probabilities[:, order],
         )
 
     @property

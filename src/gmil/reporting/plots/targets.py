@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.errors import count_of
 from gmil.model_selection.survival import kaplan_meier
 from gmil.reporting.plots.charts import Axis, Kind, Series, line_chart
 from gmil.target_checks import outcomes_of
@@ -70,7 +71,7 @@ def survival_calibration(y: NDArray[Any], survival: Floats, time: float, n_group
         own = outcomes_of(y["event"][rows], y["time"][rows])
         seen = float(kaplan_meier(own).at(time)) if own["event"].any() else 1.0
         points.append((float(survival[rows].mean()), seen))
-        hints.append(f"{len(rows)} bags: {points[-1][0]:.3f} predicted, {seen:.3f} seen")
+        hints.append(f"{count_of(len(rows), 'bag')}: {points[-1][0]:.3f} predicted, {seen:.3f} seen")
     series = [Series([(0, 0), (1, 1)], _DIAGONAL), Series(points, Kind("a fifth of the bags", 0), hints=hints)]
     axes = Axis(f"predicted survival at {time:.3g}", 0, 1), Axis("seen (Kaplan-Meier)", -0.02, 1.02)
     return line_chart("Calibration", series, *axes, **_SIZE)

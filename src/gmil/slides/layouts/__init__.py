@@ -79,4 +79,6 @@ def _unknown(folder: Path, seen: Peek) -> FormatError:
     if seen.keys and seen.feature_key is None:
         return without_features(hdf5_in(folder)[0], seen)
     msg = f"{folder} is of no layout that is known ({', '.join(layout.title for layout in LAYOUTS.values())})."
+    if seen.feature_key == "features":
+        msg += " Its files have 'features', as those of trident, clam and nnmil do."
     return FormatError(msg, parameter="layout", fix="If it is one of them, name it with {layout}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.errors import FormatError
+from gmil.errors import FormatError, count_of
 from gmil.slides import arrays
 from gmil.slides.arrays import Place
 from gmil.slides.hdf5 import SUFFIXES as HDF5
@@ -60,7 +60,8 @@ class TorchMil(Layout):
         marks = self._sibling("patch_labels", name)
         if marks is not None and arrays.header_of(marks).shape[:1] != (slide.n_patches,):
             n_marks = arrays.header_of(marks).shape
-            msg = f"{path} has {slide.n_patches} patches, but {marks} has labels of shape {n_marks}. Write both again."
+            there = count_of(slide.n_patches, "patch", "patches")
+            msg = f"{path} has {there}, but {marks} has labels of shape {n_marks}. Write both again."
             raise FormatError(msg)
         return slide
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from gmil.bags.parts import blocks_of_bags
 from gmil.base import BagEstimator
-from gmil.compat import Interval, StrOptions, check_feature_names_in, checks_parameters
-from gmil.engine import BACKENDS, kmeans, resolve
+from gmil.compat import StrOptions, check_feature_names_in, checks_parameters
+from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Kind
+from gmil.parameters import AT_LEAST_ONE
 from gmil.sampling import make_generator, sample_rows
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS, is_fitted_on_columns, summarize_columns
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 _BLOCK_ENTRIES = 1 << 22
 """How many numbers are worked on at once, where bags are not larger: 32 MiB in double precision."""
 
-AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
-
 
 class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
     """A transformer that makes one vector of every bag.
@@ -61,11 +59,7 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
     It indexes the first axis alone, so that rows of many bags, as columns of a matrix, can be joined at once.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": [StrOptions(set(SCALINGS)), None],
-        "n_jobs": [Integral, None],
-        "backend": [StrOptions(set(BACKENDS))],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"scale": [StrOptions(set(SCALINGS)), None]}
 
     @checks_parameters
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  vectors do not depend on labels
@@ -182,12 +176,7 @@ class CodebookVectorizer(BagVectorizer):
     _size: ClassVar[str] = "n_clusters"
     """The name of the parameter that says how large the codebook or the mixture is."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BagVectorizer._parameter_constraints,
-        "max_iter": [AT_LEAST_ONE],
-        "sample_size": [AT_LEAST_ONE, None],
-        "random_state": ["random_state"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"sample_size": [AT_LEAST_ONE, None]}
 
     def _learn(self, bags: Bags | LazyBags, backend: Backend, generator: np.random.Generator) -> Instances:
         if isinstance(bags, LazyBags):
@@ -232,11 +221,7 @@ class CentersVectorizer(CodebookVectorizer):
         "n_iter_": Count(),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CodebookVectorizer._parameter_constraints,
-        "n_clusters": [AT_LEAST_ONE],
-        "n_init": [AT_LEAST_ONE],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_clusters": [AT_LEAST_ONE], "n_init": [AT_LEAST_ONE]}
 
     def _fit_codebook(self, sample: Instances, backend: Backend, generator: np.random.Generator) -> None:
         found = kmeans(

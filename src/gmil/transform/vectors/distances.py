@@ -8,6 +8,7 @@ import numpy as np
 
 from gmil.base import register
 from gmil.engine import distances
+from gmil.parameters import parameter, parameters
 from gmil.scale import LazyBags
 from gmil.transform.space import resident_tensor
 from gmil.transform.vectors.base import CentersVectorizer, blocks_of_rows
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 
 @register()
+@parameters
 class CodebookDistances(CentersVectorizer):
     """Turn a bag into its distances to the centres of k-means, each that of the nearest instance.
 
@@ -77,26 +79,14 @@ class CodebookDistances(CentersVectorizer):
 
     _joins = (np.minimum,)
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        scale: str | None = "standard",
-        n_init: int = 1,
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.scale = scale
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
+    n_clusters: int = parameter(default=8, kw_only=False)
+    scale: str | None = "standard"
+    n_init: int = 1
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
 
     def _vectors_of(self, bags: Bags | LazyBags, backend: Backend) -> Floats:
         X = resident_tensor(bags, backend, [self.space_]) if isinstance(bags, LazyBags) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -10,12 +9,11 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions
 from gmil.engine import kmeans
 from gmil.io.model_files.schema import Array, Count, Kind
+from gmil.parameters import AT_LEAST_ONE, INSIDE_UNIT, parameter, parameters
 from gmil.transform.space import dense, fit_scaling, fitted_space, with_components
 from gmil.transform.vectors.base import (
-    AT_LEAST_ONE,
     CodebookVectorizer,
     dense_blocks,
     join_means,
@@ -41,6 +39,7 @@ _LEAST_VARIANCE = 1e-6
 
 
 @register()
+@parameters
 class FisherVector(CodebookVectorizer):
     """Turn a bag into a Fisher vector: gradients of a mixture of Gaussians (miFV of Wei, Wu & Zhou).
 
@@ -116,32 +115,14 @@ class FisherVector(CodebookVectorizer):
 
     _joins = (join_means,)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CodebookVectorizer._parameter_constraints,
-        "n_gaussians": [AT_LEAST_ONE],
-        "n_components": [AT_LEAST_ONE, Interval(Real, 0, 1, closed="neither"), StrOptions({"auto"}), None],
-    }
-
-    def __init__(
-        self,
-        n_gaussians: int = 1,
-        *,
-        n_components: float | str | None = "auto",
-        scale: str | None = "standard",
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_gaussians = n_gaussians
-        self.n_components = n_components
-        self.scale = scale
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
+    n_gaussians: int = parameter(default=1, rules=[AT_LEAST_ONE], kw_only=False)
+    n_components: float | str | None = parameter(default="auto", rules=[AT_LEAST_ONE, INSIDE_UNIT, {"auto"}, None])
+    scale: str | None = "standard"
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
 
     def _fit_space(self, X: Instances, scaling: Space | None, generator: np.random.Generator) -> Floats:
         if sp.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_ENTRIES:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gmil.base import register
-from gmil.compat import Interval, StrOptions
 from gmil.io.model_files.schema import Kind, Number, Rows
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.scale import LazyBags
 from gmil.transform.space import dense
-from gmil.transform.vectors.base import AT_LEAST_ONE, BagVectorizer
+from gmil.transform.vectors.base import BagVectorizer
 from gmil.transform.widths import median_gamma, rows_for_width
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _MEDIAN_FACTOR = 3.0
 
 
 @register()
+@parameters
 class InstanceSimilarities(BagVectorizer):
     """Turn a bag into its similarities to training instances: the bag embedding of MILES (Chen, Bi & Wang).
 
@@ -90,31 +90,14 @@ class InstanceSimilarities(BagVectorizer):
         "gamma_": Number(at_least=0),
     }
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BagVectorizer._parameter_constraints,
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
-        "max_prototypes": [AT_LEAST_ONE, None],
-        "random_state": ["random_state"],
-    }
-
     _joins = (np.minimum,)
 
-    def __init__(
-        self,
-        gamma: float | str = "median",
-        *,
-        max_prototypes: int | None = 10_000,
-        scale: str | None = "minmax",
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.max_prototypes = max_prototypes
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
+    gamma: float | str = parameter(default="median", kw_only=False)
+    max_prototypes: int | None = parameter(default=10_000, rules=[AT_LEAST_ONE, None])
+    scale: str | None = "minmax"
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
 
     def _learn(self, bags: Bags | LazyBags, backend: Backend, generator: np.random.Generator) -> Instances:
         return self._fit_prototypes(bags, backend, generator)[0]

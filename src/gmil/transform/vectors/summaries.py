@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmil.base import register
 from gmil.engine import moments
 from gmil.errors import BagValidationError, listed
+from gmil.parameters import parameter, parameters
 from gmil.scale import LazyBags
 from gmil.transform.vectors.base import BagVectorizer, dense_blocks, join_means, with_sizes
 from gmil.witnesses.effects import vectors_without
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @register()
+@parameters
 class BagSummaries(BagVectorizer):
     """Turn a bag into statistics of its features: minimum, mean, maximum, standard deviation.
 
@@ -67,23 +69,10 @@ class BagSummaries(BagVectorizer):
 
     _kept_parameters = ("statistics",)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BagVectorizer._parameter_constraints,
-        "statistics": [tuple, list],
-    }
-
-    def __init__(
-        self,
-        statistics: Sequence[str] = ("min", "mean", "max", "sd"),
-        *,
-        scale: str | None = None,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-    ) -> None:
-        self.statistics = statistics
-        self.scale = scale
-        self.n_jobs = n_jobs
-        self.backend = backend
+    statistics: Sequence[str] = parameter(default=("min", "mean", "max", "sd"), rules=[tuple, list], kw_only=False)
+    scale: str | None = None
+    n_jobs: int | None = None
+    backend: str = "auto"
 
     @property
     def _joins(self) -> tuple[Join, ...]:  # type: ignore[override]

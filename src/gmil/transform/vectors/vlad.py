@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gmil.base import register
+from gmil.parameters import parameter, parameters
 from gmil.transform.vectors.base import CentersVectorizer, dense_blocks, join_means, with_sizes
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @register()
+@parameters
 class VLAD(CentersVectorizer):
     """Turn a bag into a vector of locally aggregated descriptors (VLAD; miVLAD of Wei, Wu & Zhou).
 
@@ -86,33 +88,15 @@ class VLAD(CentersVectorizer):
     _joins = (join_means,)
     _kept_parameters = ("occupancy",)
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **CentersVectorizer._parameter_constraints,
-        "occupancy": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        occupancy: bool = True,
-        scale: str | None = "minmax",
-        n_init: int = 1,
-        max_iter: int = 300,
-        sample_size: int | None = 10_000,
-        n_jobs: int | None = None,
-        backend: str = "auto",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.occupancy = occupancy
-        self.scale = scale
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.sample_size = sample_size
-        self.n_jobs = n_jobs
-        self.backend = backend
-        self.random_state = random_state
+    n_clusters: int = parameter(default=2, kw_only=False)
+    occupancy: bool = parameter(default=True, rules=["boolean"])
+    scale: str | None = "minmax"
+    n_init: int = 1
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
 
     def _tables(self, X: Instances, offsets: Integers, backend: Backend) -> Sequence[Floats]:
         vectors = vlad_vectors(X, offsets, self.cluster_centers_, backend, occupancy=self.occupancy_)

@@ -85,9 +85,14 @@ inline IndexVec<T> choose_index(const Mask<T>& mask, const IndexVec<T>& yes, con
   return each_lane<Index<T>>([&](int i) { return mask[i] != 0 ? yes[i] : no[i]; });
 }
 
+// One rounding where the other vectors have one: of a product and a sum the compiler makes one in some loops only.
 template <class T>
 inline Vec<T> add_product(const Vec<T>& sum, const Vec<T>& a, const Vec<T>& b) {
+#if defined(__FMA__)
+  return each_lane<T>([&](int i) { return std::fma(a[i], b[i], sum[i]); });
+#else
   return sum + a * b;
+#endif
 }
 
 template <class T>
