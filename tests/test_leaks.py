@@ -151,7 +151,7 @@ def test_folds_must_fit_the_bags(clean):
 
 
 KNOWN_COPIES = {"mutagenesis_easy"}
-"""Molecules that are there several times with other numbers, which the guide tells; identical bags are not asked here."""
+"""Molecules that are there several times with other numbers, which the guide tells."""
 MORE = sorted((Path(os.environ.get("GMIL_DATA_HOME", "")) / "more").glob("*.npz"))
 
 

@@ -117,6 +117,19 @@ def test_grades_have_a_kappa():
     assert expected[0] < result.kappa() < expected[1]
 
 
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(15), 2)])
+def test_intervals_of_grades_and_times_without_an_error_have_a_width(groups):
+    grades = np.tile([0.0, 1.0, 2.0], 10)
+    low, high = target_metrics.kappa_interval(grades, grades[:, None], groups)
+    assert high == 1
+    # 11.35 % of 30 bags, or 20.39 % of 15 groups, may be wrong (Wilson); one grade each, of a variance of two thirds.
+    assert low == pytest.approx(1 - (0.1135 if groups is None else 0.2039) * 0.75, abs=1e-4)
+    total = np.triu(np.ones((30, 30)), 1)
+    assert target_metrics.concordance_interval(total, total, groups) == pytest.approx(
+        (1 - (0.1135 if groups is None else 0.2039), 1.0), abs=1e-4
+    )
+
+
 def test_what_an_estimator_predicts_and_what_a_column_is():
     assert target_of(gmil.WeightedGMIL()) == "classes"
     assert target_of(gmil.make_pipeline(gmil.BagSummaries(), Ridge())) == "regression"

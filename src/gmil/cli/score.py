@@ -77,11 +77,11 @@ def quadratic_kappa_of(estimator: Any, found: LabelledBags) -> Measured:
 
     from gmil.model_selection.folds import last_step
     from gmil.model_selection.scoring import Measured
-    from gmil.model_selection.target_metrics import quadratic_kappa, resampled_interval
+    from gmil.model_selection.target_metrics import kappa_interval, quadratic_kappa
 
     rank, classes = last_step(estimator)[1].order_, estimator.classes_
     true, predicted = (rank[np.searchsorted(classes, labels)] for labels in (found.y, estimator.predict(found.bags)))
-    limits = resampled_interval(quadratic_kappa, true, predicted, found.groups)
+    limits = kappa_interval(true, predicted[:, None], found.groups)
     return Measured(quadratic_kappa(true, predicted), *limits)
 
 

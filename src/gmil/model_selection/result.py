@@ -10,7 +10,7 @@ import numpy as np
 
 from gmil.errors import count_of
 from gmil.model_selection import metrics
-from gmil.model_selection.target_metrics import resampled_interval
+from gmil.model_selection.target_metrics import kappa_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -273,14 +273,8 @@ class CVResult:
             The seed of the draws.
         """
         true, predicted = (part.astype(np.float64) for part in self.ranks())
-        predicted = np.where(self.tested, predicted, np.nan)
-
-        def mean_kappa(grades: Any, repeats: Any) -> float:
-            known = [(one, np.isfinite(one)) for one in repeats.T]
-            return float(np.mean([metrics.quadratic_kappa(grades[own], one[own]) for one, own in known]))
-
-        own: dict[str, Any] = {"level": level, "random_state": random_state}
-        return resampled_interval(mean_kappa, true, predicted[0].T, self.groups, **own)
+        tested = np.where(self.tested, predicted, np.nan)[0].T
+        return kappa_interval(true, tested, self.groups, level=level, random_state=random_state)
 
     def ranks(self) -> tuple[Integers, Integers]:
         """Return the ranks of the classes of all bags, and those of the predictions, from 0 for the lowest grade."""

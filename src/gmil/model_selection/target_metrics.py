@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import rankdata
 
-from gmil.model_selection.metrics import draws
+from gmil.model_selection.metrics import FEWEST, draws, widened, wilson_interval
 from gmil.model_selection.metrics import quadratic_kappa as quadratic_kappa
 
 if TYPE_CHECKING:
@@ -79,10 +79,38 @@ def resampled_rows(n_bags: int, groups: NDArray[Any] | None, random_state: int) 
     return [np.concatenate([members[number] for number in row]) for row in drawn]
 
 
+def kappa_interval(
+    grades: Floats,
+    predictions: Floats,
+    groups: NDArray[Any] | None = None,
+    *,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> tuple[float, float]:
+    """Return an interval of the quadratic kappa that never collapses, by resampling of bags or groups.
+
+    ``predictions (n_bags, n_repeats)`` are ranks of grades, NaN where a repeat does not test a bag; the kappa is the
+    mean over repeats. Where fewer than five bags are wrong resamples hardly differ. The interval then also holds the
+    kappa of as many bags that are wrong by one grade as Wilson's interval allows.
+    """
+
+    def mean_kappa(some: Floats, repeats: Floats) -> float:
+        known = [(one, np.isfinite(one)) for one in repeats.T]
+        return float(np.mean([quadratic_kappa(some[own], one[own]) for one, own in known]))
+
+    low, high = resampled_interval(mean_kappa, grades, predictions, groups, level=level, random_state=random_state)
+    n_drawn = _n_drawn(grades, groups)
+    right = float((predictions == grades[:, None])[np.isfinite(predictions)].mean())
+    if n_drawn * (1 - right) < FEWEST and grades.var() > 0:
+        wrong = 1 - wilson_interval(right, n_drawn, level=level)[0]
+        low = min(low, 1 - wrong / (2 * float(grades.var())))
+    return low, high
+
+
 def concordance_interval(
     right: Floats, total: Floats, groups: NDArray[Any] | None, *, level: float = 0.95, random_state: int = 0
 ) -> tuple[float, float]:
-    """Return the percentile interval of the share of pairs in order, under resampling of bags or groups.
+    """Return an interval of the share of pairs in order that never collapses, by resampling of bags or groups.
 
     ``right`` and ``total``, (n_bags, n_bags), are what every pair adds to those in order, and to all.
     """
@@ -92,7 +120,16 @@ def concordance_interval(
         counts = np.bincount(rows, minlength=n_bags).astype(np.float32)
         pairs = float(counts @ total @ counts)
         found.append(float(counts @ right @ counts) / pairs if pairs > 0 else np.nan)
-    return _limits(np.array(found), level)
+    limits = _limits(np.array(found), level)
+    if not np.isfinite(limits).all():
+        return limits
+    share, n_drawn = float(right.sum() / total.sum()), _n_drawn(right, groups)
+    return widened(limits, share, n_drawn, n_drawn * min(share, 1 - share), level=level)
+
+
+def _n_drawn(values: Floats, groups: NDArray[Any] | None) -> int:
+    """Return how many bags, or groups, a resample draws."""
+    return len(values) if groups is None else len(np.unique(groups))
 
 
 def _limits(found: Floats, level: float) -> tuple[float, float]:
