@@ -25,8 +25,15 @@ def test_figures_are_means_over_the_sets_of_a_family():
     assert row["families"]["slides"] == FIGURES
 
 
-def test_a_method_that_lacks_a_set_is_left_out():
-    assert where_table(a_leaderboard(instance_auc=None)) == []
+def test_a_family_of_which_a_set_is_missing_is_left_out():
+    (row,) = where_table(a_leaderboard(instance_auc=None))
+    assert list(row["families"]) == ["Newsgroups", "UCF-Crime", "slides"]
+
+
+def test_methods_with_all_families_come_first():
+    found = a_leaderboard()
+    found["cells"] += [{"method": "two", "set": "slides", "setting": "default", **FIGURES, "instance_auc": 1.0}]
+    assert [row["method"] for row in where_table(found)] == ["one", "two"]
 
 
 def test_sentences_are_about_the_methods_that_were_asked_for():

@@ -17,7 +17,9 @@ FIGURES = ("instance_auc", "instance_average_precision", "instance_auc_within")
 
 
 def where_table(found: dict[str, Any], setting: str = "default") -> list[dict[str, Any]]:
-    """Return the figures of instances of every method that has all families, the best mean first.
+    """Return the figures of instances of every method, of the families whose sets it has all.
+
+    Methods with most families come first, and among these the best mean.
 
     Parameters
     ----------
@@ -31,10 +33,16 @@ def where_table(found: dict[str, Any], setting: str = "default") -> list[dict[st
     table = []
     for method, label in labels.items():
         own = {cell["set"]: cell for cell in cells if cell["method"] == method}
-        families = {family: _means(own, names, start) for family, start in FAMILIES.items()}
-        if all(figures is not None for figures in families.values()):
+        means = {family: _means(own, names, start) for family, start in FAMILIES.items()}
+        families = {family: figures for family, figures in means.items() if figures is not None}
+        if families:
             table.append({"method": method, "label": label, "families": families})
-    return sorted(table, key=lambda row: -np.mean([list(one.values()) for one in row["families"].values()]))
+    return sorted(table, key=_place)
+
+
+def _place(row: dict[str, Any]) -> tuple[int, float]:
+    families = row["families"].values()
+    return -len(families), -float(np.mean([list(one.values()) for one in families]))
 
 
 def _means(own: Mapping[str, Any], names: list[str], start: str) -> dict[str, float] | None:
