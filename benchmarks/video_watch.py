@@ -50,7 +50,8 @@ def trained(folder: Path, seed: int) -> EventDetectors:
         data = match_labels(read_features(frames), read_event_labels(folder / "clips" / "labels.csv"))
         shown = data.y[:, [data.events.index(EVENT)]]
         words = vocabulary_of(frames)
-        EventDetectors.fit(data.bags, shown, [EVENT], vocabulary=words, balanced=True).save(model)
+        # Not balanced: in a stream the event is rarer than in the clips.
+        EventDetectors.fit(data.bags, shown, [EVENT], vocabulary=words).save(model)
     return EventDetectors.load(model)
 
 
