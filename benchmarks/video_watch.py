@@ -1,10 +1,11 @@
 """A long stream that is watched: every planted event once, how late, and whether memory grows.
 
-``python benchmarks/video_watch.py --out results/watch [--minutes 30] [--repeat 1] [--fast]``
+``python benchmarks/video_watch.py --out results/watch [--minutes 30] [--repeat 1] [--fast] [--stream-seed 41]``
 
-A detector of "dash" is trained on generated clips. The stream is one long scene of other motion without a cut, with the
-event three times a minute. It is played at its own speed, unless ``--fast`` is given. Targets: no growth of memory
-after the first minute, a delay below 2 s, every planted event reported once.
+A detector of "dash" is trained on generated clips, as in ``video_events.py``. The stream is one long scene of other
+motion, with the event three times a minute; with ``--repeat`` there is a hard cut wherever the scene begins again. It
+is played at its own speed, unless ``--fast`` is given. Targets: no growth of memory after the first minute, a delay
+below 2 s, every planted event reported once.
 """
 
 from __future__ import annotations
@@ -38,15 +39,19 @@ def trained(folder: Path, seed: int) -> EventDetectors:
     """Return detectors of one event, from generated clips; clips with other events are among those without it."""
     model = folder / "model.gmil"
     if not model.exists():
-        clips = plan_clips(20, 0, 40, seed)
+        clips = plan_clips(30, 20, 50, seed)
         if not (folder / "clips" / "labels.csv").exists():
             make_clips(folder / "clips", clips, seed)
-        settings = IndexSettings(descriptor=Hog3DSettings(half=True), n_words=300, sample_per_video=200)
+        settings = IndexSettings(
+            descriptor=Hog3DSettings(half=True), sample_per_video=200, sample_size=36_000, max_iter=20
+        )
         frames = folder / "frames.parquet"
         index_videos([folder / "clips" / clip.name for clip in clips], frames, settings)
         data = match_labels(read_features(frames), read_event_labels(folder / "clips" / "labels.csv"))
         shown = data.y[:, [data.events.index(EVENT)]]
-        EventDetectors.fit(data.bags, shown, [EVENT], vocabulary=vocabulary_of(frames)).save(model)
+        words = vocabulary_of(frames)
+        # Not balanced: in a stream the event is rarer than in the clips.
+        EventDetectors.fit(data.bags, shown, [EVENT], vocabulary=words).save(model)
     return EventDetectors.load(model)
 
 
@@ -84,39 +89,48 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def summarise(begins: list[dict], planted: list[tuple[float, float]], *, realtime: bool) -> None:
+    """Print how many planted events are reported, and how late: by the time of the newest frame, and by the clock."""
+    hits = [[r for r in begins if a - 1 <= r["start"] <= b + 1] for a, b in planted]
+    counts = [len(own) for own in hits]
+    once, missed, others = counts.count(1), counts.count(0), len(begins) - sum(counts)
+    print(f"{len(planted)} events planted: {once} reported once, {missed} missed; {others} false alarms")
+    found = [(own[0], start) for own, (start, _) in zip(hits, planted, strict=True) if own]
+    delays = {"the start that is reported": [report["delay"] for report in begins]}
+    delays["the planted start"] = [report["start"] + report["delay"] - start for report, start in found]
+    if realtime:
+        delays["the planted start, by the clock"] = [report["clock"] - start for report, start in found]
+    for name, seconds in delays.items():
+        if seconds:
+            print(f"delay behind {name}: mean {np.mean(seconds):.2f} s, most {max(seconds):.2f} s")
+
+
 def main(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.out)
     folder.mkdir(parents=True, exist_ok=True)
     detectors = trained(folder, arguments.seed)
     scene = arguments.minutes / arguments.repeat
-    stream, times = folder / f"scene-{scene:g}.webm", folder / f"scene-{scene:g}.json"
+    stream = folder / f"scene-{scene:g}-{arguments.stream_seed}.webm"
+    times = stream.with_suffix(".json")
     if not times.exists():
-        times.write_text(json.dumps(write_stream(stream, scene, arguments.seed + 1)))
+        times.write_text(json.dumps(write_stream(stream, scene, arguments.stream_seed)))
     planted = json.loads(times.read_text())
     if arguments.repeat > 1:
         scene, stream = stream, folder / f"stream-{arguments.minutes:g}.webm"
         repeated(scene, stream, arguments.repeat)
         length = 60 * arguments.minutes / arguments.repeat
         planted = [(a + i * length, b + i * length) for i in range(arguments.repeat) for a, b in planted]
-    begins, memory, worked, last = [], {}, time.process_time(), 0.0
+    begins, memory, worked, last, began = [], {}, time.process_time(), 0.0, 0.0
     for report in watch(detectors, str(stream), realtime=not arguments.fast):
         last = report["time"]
         memory.setdefault(int(last // 60), resident())
         if report["kind"] == "source":
+            began = began or time.monotonic()  # when the stream was opened
             print(json.dumps(report), flush=True)
         elif report["event"] == EVENT and report["state"] == "begins":
-            begins.append(report)
+            begins.append({**report, "clock": time.monotonic() - began})
     worked = time.process_time() - worked
-    hits = [[r for r in begins if a - 1 <= r["start"] <= b + 1] for a, b in planted]
-    counts = [len(own) for own in hits]
-    once, missed, others = counts.count(1), counts.count(0), len(begins) - sum(counts)
-    print(f"{len(planted)} events planted: {once} reported once, {missed} missed; {others} false alarms")
-    if begins:
-        # Of the newest frame behind the start that is reported, and behind the frame where the event is planted.
-        stated = [report["delay"] for report in begins]
-        true = [own[0]["start"] + own[0]["delay"] - a for own, (a, _) in zip(hits, planted, strict=True) if own]
-        for name, delays in (("the start that is reported", stated), ("the planted start", true)):
-            print(f"delay behind {name}: mean {np.mean(delays):.2f} s, most {max(delays):.2f} s")
+    summarise(begins, planted, realtime=not arguments.fast)
     print(f"{last:.0f} s of video, {worked:.0f} s of one core: {last / worked:.1f} times real time")
     (folder / "reports.json").write_text(json.dumps(begins, indent=1))
     print("memory in MiB by minute: " + ", ".join(f"{minute}: {held:.0f}" for minute, held in memory.items()))
@@ -127,6 +141,7 @@ if __name__ == "__main__":
     parser.add_argument("--out", default="results/watch")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--repeat", type=int, default=1, help="show a shorter scene so many times, to save its drawing")
-    parser.add_argument("--seed", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=40, help="of the clips that the detector is trained on")
+    parser.add_argument("--stream-seed", type=int, default=41)
     parser.add_argument("--fast", action="store_true", help="as fast as the machine can")
     main(parser.parse_args())

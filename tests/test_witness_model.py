@@ -360,3 +360,11 @@ def test_a_tumour_of_few_patches_is_found():
     features, offsets, positive, witness = make_large(8)
     model = gmil.WeightedGMIL(random_state=0, n_jobs=1).fit(gmil.Bags(features, offsets), positive.astype(int))
     assert roc_auc_score(witness, model.score_instances(gmil.Bags(features, offsets))) > 0.95
+
+
+def test_a_combination_of_labels_that_only_one_bag_has_does_not_cost_the_witness_model(data):
+    y = np.column_stack([data.y, 1 - data.y])
+    y[0] = 1
+    model = WeightedGMIL(random_state=0).fit(data.bags[::2], y[::2])
+    assert model.witnesses_ is not None
+    assert model.score_instances(data.bags).min() < -1  # log-odds; effects are near 0

@@ -25,6 +25,7 @@ from gmil.bags.tables import to_list_table
 from gmil.engine import resolve
 from gmil.errors import VideoError
 from gmil.safety.atomic import replacing
+from gmil.video.cuts import shots_of
 from gmil.video.decoding import read_frames
 from gmil.video.encoding.descriptors import HOG3D, descriptors_by_frame, widths_of
 from gmil.video.histograms import frame_histograms
@@ -167,10 +168,11 @@ def _draw(frames: Iterator[Frame], settings: IndexSettings, seed: int) -> dict[s
         family: DescriptorSample(settings.sample_per_video, width, np.random.default_rng([settings.seed, seed]))
         for family, width in widths_of(settings).items()
     }
-    for found in descriptors_by_frame((frame.gray for frame in frames), settings):
-        for family, sample in samples.items():
-            for part in found.get(family, ()):
-                sample.add(part.values)
+    for shot in shots_of(frames, settings):
+        for found in descriptors_by_frame((frame.gray for frame in shot), settings):
+            for family, sample in samples.items():
+                for part in found.get(family, ()):
+                    sample.add(part.values)
     return samples
 
 

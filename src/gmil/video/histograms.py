@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gmil.video.cuts import shots_of
 from gmil.video.encoding.descriptors import descriptors_by_frame
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def frame_histograms(
     """Yield the histograms of frames; several vocabularies share one reading of the video.
 
     A descriptor belongs to the frame in its middle. The histogram of a frame counts the descriptors that belong to it
-    and to the frames around it, ``window`` frames in all. Vocabularies must agree in everything but their words.
+    and to the frames around it, ``window`` frames in all. Neither reaches across a cut. Vocabularies must agree in
+    everything but their words.
 
     Parameters
     ----------
@@ -78,46 +81,65 @@ def histograms_so_far(
 def _batches(
     frames: Iterable[Frame], vocabularies: Sequence[Vocabulary], backend: Backend, at_once: int, *, ahead: bool
 ) -> Iterator[tuple[list[FrameHistograms], list[FrameHistograms]]]:
-    settings = vocabularies[0].settings
-    times: deque[float] = deque()
-    counts = _Counts(vocabularies, backend)
+    numbers, settings = itertools.count(), vocabularies[0].settings
+    for shot in shots_of(frames, settings):
+        yield from _batches_of_shot(shot, numbers, _Counts(vocabularies, backend), settings, at_once, ahead=ahead)
+
+
+def _batches_of_shot(
+    frames: Iterable[Frame],
+    numbers: Iterator[int],
+    counts: _Counts,
+    settings: IndexSettings,
+    at_once: int,
+    *,
+    ahead: bool,
+) -> Iterator[tuple[list[FrameHistograms], list[FrameHistograms]]]:
+    """Yield the histograms of one shot; ``numbers`` counts the frames of the whole video."""
+    seen: deque[tuple[int, float]] = deque()
     wait = settings.window // 2 + int(np.ceil(settings.longest_box / 2)) + 1
     done = 0  # frames that are dealt with
     n_frames = 0
-    for n_frames, found in enumerate(descriptors_by_frame(_grays(frames, times), settings), start=1):
+    for n_frames, found in enumerate(descriptors_by_frame(_grays(frames, numbers, seen), settings), start=1):
         counts.add(found)
         is_time = n_frames % at_once == 0 if ahead else n_frames - done >= wait + at_once
         if is_time or counts.n_waiting >= _ENOUGH:
             counts.settle()
             # Nothing that is still to come belongs to the windows of these frames.
-            final = list(_emit(range(done, n_frames - wait), times, counts, settings))
+            final = list(_emit(range(done, n_frames - wait), seen, counts, settings))
             done = max(done, n_frames - wait)
-            yield final, list(_so_far(range(done, n_frames), times, counts, settings)) if ahead else []
+            yield final, list(_so_far(range(done, n_frames), seen, counts, settings)) if ahead else []
     counts.settle()
-    yield list(_emit(range(done, n_frames), times, counts, settings)), []
+    yield list(_emit(range(done, n_frames), seen, counts, settings)), []
 
 
-def _grays(frames: Iterable[Frame], times: deque[float]) -> Iterator[NDArray[np.uint8]]:
+def _grays(
+    frames: Iterable[Frame], numbers: Iterator[int], seen: deque[tuple[int, float]]
+) -> Iterator[NDArray[np.uint8]]:
     for frame in frames:
-        times.append(frame.time)
+        seen.append((next(numbers), frame.time))
         yield frame.gray
 
 
-def _emit(frames: range, times: deque[float], counts: _Counts, settings: IndexSettings) -> Iterator[FrameHistograms]:
+def _emit(
+    frames: range, seen: deque[tuple[int, float]], counts: _Counts, settings: IndexSettings
+) -> Iterator[FrameHistograms]:
     """Yield the histograms of frames, and forget what no later one needs."""
     for frame in frames:
-        time, first = times.popleft(), frame - settings.window // 2
-        if frame % settings.every == 0:
-            yield FrameHistograms(frame, time, counts.of(range(first, first + settings.window)))
+        (number, time), first = seen.popleft(), frame - settings.window // 2
+        if number % settings.every == 0:
+            yield FrameHistograms(number, time, counts.of(range(first, first + settings.window)))
         counts.forget(first)
 
 
-def _so_far(frames: range, times: deque[float], counts: _Counts, settings: IndexSettings) -> Iterator[FrameHistograms]:
+def _so_far(
+    frames: range, seen: deque[tuple[int, float]], counts: _Counts, settings: IndexSettings
+) -> Iterator[FrameHistograms]:
     """Yield the histograms of frames that are not over; nothing is forgotten."""
-    for frame, time in zip(frames, times, strict=False):  # descriptors may read one frame ahead
-        if frame % settings.every == 0:
+    for frame, (number, time) in zip(frames, seen, strict=False):  # descriptors may read one frame ahead
+        if number % settings.every == 0:
             first = frame - settings.window // 2
-            yield FrameHistograms(frame, time, counts.of(range(first, first + settings.window)))
+            yield FrameHistograms(number, time, counts.of(range(first, first + settings.window)))
 
 
 class _Counts:

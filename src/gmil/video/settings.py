@@ -65,6 +65,8 @@ class IndexSettings:
         For all but HOG3D.
     n_centers, n_components : int
         Centres or Gaussians, and principal components, of VLAD and Fisher vectors.
+    cuts : bool
+        Whether descriptors and windows end at the cuts of a video, as if a new one began; in the paper they do not.
     """
 
     descriptor: Hog3DSettings = field(default_factory=Hog3DSettings)
@@ -84,6 +86,7 @@ class IndexSettings:
     motion: MotionSettings = field(default_factory=MotionSettings)
     n_centers: int = 16
     n_components: int = 24
+    cuts: bool = True
 
     def __post_init__(self) -> None:
         for name, known in (("descriptors", DESCRIPTORS), ("encodings", ENCODINGS)):
@@ -148,6 +151,8 @@ class IndexSettings:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, from which `from_dict` makes the same settings."""
         found = asdict(self)
+        if not self.cuts:  # as in files of the first version
+            del found["cuts"]
         if self.is_hog3d_alone:
             return {name: value for name, value in found.items() if name not in _LATER}
         return {**found, "descriptors": list(self.descriptors), "encodings": list(self.encodings)}
@@ -155,7 +160,7 @@ class IndexSettings:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> IndexSettings:
         """Return the settings of `as_dict`."""
-        given = {**values, "descriptor": Hog3DSettings(**values["descriptor"])}
+        given = {"cuts": False, **values, "descriptor": Hog3DSettings(**values["descriptor"])}
         if "motion" in values:
             given["motion"] = MotionSettings(**values["motion"])
         return cls(**given)
@@ -171,6 +176,8 @@ class IndexSettings:
             families = ["hog3d" in self.descriptors, self.has_boxes]
             deciding |= {"motion": asdict(self.motion), "families": families}
         deciding |= {name: getattr(self, name) for name in ("rate", "longest_side", "sample_per_video", "seed")}
+        if self.cuts:
+            deciding["cuts"] = True
         return short_digest(json.dumps(deciding, sort_keys=True).encode())
 
 
@@ -189,6 +196,7 @@ SAVED_SETTINGS = Record(
         "motion": OrMissing(Record(_kinds_of(MotionSettings))),
         "n_centers": OrMissing(Count(1, most=2**20)),
         "n_components": OrMissing(Count(1, most=2**20)),
+        "cuts": OrMissing(Flag()),
     }
 )
 """What `IndexSettings.as_dict` is."""

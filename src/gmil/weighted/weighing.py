@@ -94,11 +94,15 @@ def stacking_folds(learning: Learning) -> list[Booleans]:
     None where a class has a single bag: weights are then those of all bags. Of bags with several labels, rare
     combinations count as one.
     """
-    positive = learning.positive
-    have_several = positive.shape[1] > 1 and bool((positive.sum(axis=1) != 1).any())
-    patterns = combinations(positive, _N_FOLDS if have_several else 1)
+    patterns = label_patterns(learning.positive, _N_FOLDS)
     n_folds = _N_FOLDS if learning.values is None else _N_FOLDS_OF_VALUES
     return inner_folds(patterns, n_folds, np.random.default_rng(0), learning.groups)
+
+
+def label_patterns(positive: Booleans, n_folds: int) -> Integers:
+    """Return a number for the labels of every bag; of several labels, combinations rarer than folds count as one."""
+    have_several = positive.shape[1] > 1 and bool((positive.sum(axis=1) != 1).any())
+    return combinations(positive, n_folds if have_several else 1)
 
 
 def _weigh_problem(

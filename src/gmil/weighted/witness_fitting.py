@@ -17,7 +17,7 @@ from gmil.model_selection.metrics import auc
 from gmil.stacking import logistic_weights
 from gmil.weighted.noisy_or import fit_noisy_or
 from gmil.weighted.views import blocks_of
-from gmil.weighted.weighing import join_views
+from gmil.weighted.weighing import join_views, label_patterns
 from gmil.weighted.witness import Scorer, WitnessModel, affine, columns_of, landmarks_of
 
 if TYPE_CHECKING:
@@ -127,8 +127,7 @@ def draft_scorers(
 
     ``draft_one`` fits one of them, and returns it with the columns of instances, as `_draft` does.
     """
-    patterns = np.unique(learning.positive, axis=0, return_inverse=True)[1].ravel()
-    tests = inner_folds(patterns, _N_FOLDS, generator, learning.groups)
+    tests = inner_folds(label_patterns(learning.positive, _N_FOLDS), _N_FOLDS, generator, learning.groups)
     if not tests:
         return None
     bags, spaces = taken.bags, taken.spaces

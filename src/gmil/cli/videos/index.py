@@ -38,6 +38,7 @@ from gmil.cli.videos.shared import choice_option, end_with, settings_of, video, 
 @choice_option("--assignment", "hard", "soft", help="Count a descriptor for its nearest word, or share it among four.")
 @click.option("--window", default=15, show_default=True, help="Frames that the histogram of a frame counts.")
 @click.option("--every", default=1, show_default=True, help="Keep one histogram in this many frames.")
+@click.option("--cuts/--no-cuts", default=True, show_default=True, help="Let descriptors end at cuts.")
 @click.option("--rate", default=25.0, show_default=True, help="Frames per second to bring other rates to.")
 @click.option("--longest-side", default=320, show_default=True, help="Pixels to bring larger pictures to.")
 @seed_option("samples and words")

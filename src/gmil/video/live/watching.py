@@ -12,6 +12,7 @@ import numpy as np
 from gmil.bags import Bags
 from gmil.engine import resolve
 from gmil.errors import VideoError
+from gmil.video.cuts import AHEAD
 from gmil.video.histograms import histograms_so_far
 from gmil.video.live.source import Happening, Source
 
@@ -89,7 +90,8 @@ def stated_delay(detectors: EventDetectors, every: float = EVERY) -> float:
     A descriptor is complete when its last frame is there, and belongs to the frame in its middle.
     """
     settings = detectors.vocabulary.settings  # type: ignore[union-attr]  # watch refuses detectors without
-    return (math.ceil(settings.longest_box / 2) + _AT_ONCE) / settings.rate + every
+    ahead = AHEAD if settings.cuts else 0
+    return (math.ceil(settings.longest_box / 2) + ahead + _AT_ONCE) / settings.rate + every
 
 
 @dataclass
