@@ -93,21 +93,27 @@ SCORES = Scores(
 )
 
 
-def test_empty_cells_rank_last_and_untried_ones_do_not_count():
+def test_empty_cells_rank_last_and_methods_with_untried_ones_have_no_rank():
     ready = SCORES.ready()
-    assert ready.sets == ("a", "b")  # on c "new" was not tried
+    assert ready.sets == ("a", "b", "c")
+    assert ready.methods == (
+        "ours",
+        "second",
+        "slow",
+    )  # "new" was not tried on c: three by three are more than two by four
     found = ranks(ready, "ours")
-    assert [(row["method"], row["rank"]) for row in found["rows"]] == [
-        ("ours", 1.5),
-        ("second", 1.5),
-        ("slow", 3.5),
-        ("new", 3.5),
-    ]
-    assert found["n_sets"] == 2
+    assert [row["method"] for row in found["rows"]] == ["ours", "second", "slow"]
+    assert [row["rank"] for row in found["rows"]] == pytest.approx([4 / 3, 5 / 3, 3], abs=1e-6)
+    assert found["n_sets"] == 3
+
+
+def test_a_method_takes_sets_from_others_where_the_table_without_a_gap_becomes_larger():
+    ready = SCORES.of(["new", "ours"], ["a", "b", "c"]).ready()
+    assert (ready.methods, ready.sets) == (("new", "ours"), ("a", "b"))
 
 
 def test_complete_rows_have_no_empty_cell():
-    assert SCORES.complete().methods == ("ours", "second", "new")
+    assert SCORES.complete().methods == ("ours", "second")
 
 
 def test_ranks_need_two_methods_and_two_sets():

@@ -56,12 +56,21 @@ class Scores:
         return Scores(self.measure, tuple(methods), tuple(sets), self.values[at], self.empty[at])
 
     def ready(self) -> Scores:
-        """Return those of the sets on which every method was tried."""
+        """Return the largest part in which every method was tried on every set.
+
+        Methods join by the number of sets that they were tried on, the most first, as long as the part does not become
+        smaller: one that was tried on few sets so far must not take the others from all methods.
+        """
         tried = ~np.isnan(self.values) | self.empty
-        return self.of(self.methods, [s for s, row in zip(self.sets, tried, strict=True) if row.all()])
+        order = np.argsort(-tried.sum(axis=0), kind="stable")
+        whole = np.logical_and.accumulate(tried[:, order], axis=1)  # by all methods up to this one
+        n_kept = len(order) - int(np.argmax((whole.sum(axis=0) * np.arange(1, len(order) + 1))[::-1]))
+        kept = sorted(order[:n_kept].tolist())
+        sets = [s for s, row in zip(self.sets, whole[:, n_kept - 1], strict=True) if row]
+        return self.of([self.methods[i] for i in kept], sets)
 
     def complete(self) -> Scores:
-        """Return those of the methods that have a figure on every set on which all were tried."""
+        """Return those of the methods that have a figure on every set of the same part."""
         ready = self.ready()
         whole = [m for m, column in zip(ready.methods, (~np.isnan(ready.values)).T, strict=True) if column.all()]
         return ready.of(whole, ready.sets)

@@ -70,7 +70,7 @@
     const by = ranked(measure);
     const shown = data.views[setting][by][view];
     const name = data.measures[by];
-    const limit = shown.critical ? `Ranks over ${shown.n_sets} sets that all methods have tried; mean ranks that differ by less than ${shown.critical.toFixed(2)} do not differ (Nemenyi, 5 %).` : 'There are no ranks yet: too few sets are tried by all methods.';
+    const limit = shown.critical ? `Ranks over ${shown.n_sets} sets that all ranked methods have tried; a method on too few sets has no rank yet. Mean ranks that differ by less than ${shown.critical.toFixed(2)} do not differ (Nemenyi, 5 %).` : 'There are no ranks yet: too few sets are tried by all methods.';
     at('about-ranks').textContent = `${limit} Wins, ties and losses are those of the reference against the method, by ${name}, with a zone of 1 point; p is of the difference in mean rank to the reference, after Holm.`;
     const record = (row) => (row.against ? `${row.against.wins} / ${row.against.ties} / ${row.against.losses}` : '–');
     fill('overview', [
