@@ -100,16 +100,20 @@ def test_empty_cells_rank_last_and_methods_with_untried_ones_have_no_rank():
         "ours",
         "second",
         "slow",
-    )  # "new" was not tried on c: three by three are more than two by four
+    )  # "new" was not tried on c
     found = ranks(ready, "ours")
     assert [row["method"] for row in found["rows"]] == ["ours", "second", "slow"]
     assert [row["rank"] for row in found["rows"]] == pytest.approx([4 / 3, 5 / 3, 3], abs=1e-6)
     assert found["n_sets"] == 3
 
 
-def test_a_method_takes_sets_from_others_where_the_table_without_a_gap_becomes_larger():
-    ready = SCORES.of(["new", "ours"], ["a", "b", "c"]).ready()
-    assert (ready.methods, ready.sets) == (("new", "ours"), ("a", "b"))
+def test_a_method_may_take_a_fifth_of_the_sets_from_others():
+    values = np.full((5, 3), 0.5)
+    values[0, 1] = values[0, 2] = values[1, 2] = np.nan
+    scores = Scores("auc", ("one", "two", "three"), tuple("abcde"), values, np.zeros((5, 3), dtype=bool))
+    ready = scores.ready()
+    assert (ready.methods, ready.sets) == (("one", "two"), ("b", "c", "d", "e"))
+    assert scores.of(["three"], ["a", "b"]).ready().methods == ()
 
 
 def test_complete_rows_have_no_empty_cell():

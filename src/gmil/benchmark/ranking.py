@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
 
+_MOST = 0.8
+"""The share of the sets that ranks are over at least."""
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -56,15 +59,17 @@ class Scores:
         return Scores(self.measure, tuple(methods), tuple(sets), self.values[at], self.empty[at])
 
     def ready(self) -> Scores:
-        """Return the largest part in which every method was tried on every set.
+        """Return a part in which every method was tried on every set: all methods that leave most of the sets.
 
-        Methods join by the number of sets that they were tried on, the most first, as long as the part does not become
-        smaller: one that was tried on few sets so far must not take the others from all methods.
+        Methods join by the number of sets that they were tried on, the most first, as long as four fifths of the sets
+        stay: one that was tried on few sets so far must not take the others from all methods.
         """
         tried = ~np.isnan(self.values) | self.empty
         order = np.argsort(-tried.sum(axis=0), kind="stable")
         whole = np.logical_and.accumulate(tried[:, order], axis=1)  # by all methods up to this one
-        n_kept = len(order) - int(np.argmax((whole.sum(axis=0) * np.arange(1, len(order) + 1))[::-1]))
+        n_kept = int((whole.sum(axis=0) >= _MOST * len(self.sets)).sum())
+        if n_kept == 0:
+            return self.of([], [])
         kept = sorted(order[:n_kept].tolist())
         sets = [s for s, row in zip(self.sets, whole[:, n_kept - 1], strict=True) if row]
         return self.of([self.methods[i] for i in kept], sets)
