@@ -20,7 +20,7 @@ from gmil.compat import StrOptions, check_feature_names_in, checks_parameters
 from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Kind
-from gmil.parameters import AT_LEAST_ONE
+from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import make_generator, sample_rows
 from gmil.scale import LazyBags
 from gmil.transform.scaling import SCALINGS, is_fitted_on_columns, summarize_columns
@@ -210,11 +210,17 @@ class CodebookVectorizer(BagVectorizer):
         """Learn the codebook or the mixture from instances in the space."""
 
 
+@parameters
 class CentersVectorizer(CodebookVectorizer):
     """A transformer that compares instances with the centres of k-means."""
 
-    n_clusters: int
-    n_init: int
+    n_clusters: int = parameter(default=8, kw_only=False)
+    n_init: int = 1
+    max_iter: int = 300
+    sample_size: int | None = 10_000
+    n_jobs: int | None = None
+    backend: str = "auto"
+    random_state: Any = None
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "cluster_centers_": Array("K", "d"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from gmil.base import register
 from gmil.engine import distances
-from gmil.parameters import parameter, parameters
+from gmil.parameters import parameters
 from gmil.scale import LazyBags
 from gmil.transform.space import resident_tensor
 from gmil.transform.vectors.base import CentersVectorizer, blocks_of_rows
@@ -79,14 +79,7 @@ class CodebookDistances(CentersVectorizer):
 
     _joins = (np.minimum,)
 
-    n_clusters: int = parameter(default=8, kw_only=False)
     scale: str | None = "standard"
-    n_init: int = 1
-    max_iter: int = 300
-    sample_size: int | None = 10_000
-    n_jobs: int | None = None
-    backend: str = "auto"
-    random_state: Any = None
 
     def _vectors_of(self, bags: Bags | LazyBags, backend: Backend) -> Floats:
         X = resident_tensor(bags, backend, [self.space_]) if isinstance(bags, LazyBags) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -91,12 +91,6 @@ class VLAD(CentersVectorizer):
     n_clusters: int = parameter(default=2, kw_only=False)
     occupancy: bool = parameter(default=True, rules=["boolean"])
     scale: str | None = "minmax"
-    n_init: int = 1
-    max_iter: int = 300
-    sample_size: int | None = 10_000
-    n_jobs: int | None = None
-    backend: str = "auto"
-    random_state: Any = None
 
     def _tables(self, X: Instances, offsets: Integers, backend: Backend) -> Sequence[Floats]:
         vectors = vlad_vectors(X, offsets, self.cluster_centers_, backend, occupancy=self.occupancy_)
