@@ -9,8 +9,8 @@ import numpy as np
 
 import gmil
 from gmil.engine import resolve
-from gmil.weighted.instances import instance_scores
-from gmil.weighted.views import InSpaces
+from gmil.weighted.effects import effects_by_views, first_order_effects
+from gmil.weighted.views import KINDS, SPARSE_KINDS, InSpaces
 
 
 class OfKind(gmil.WeightedGMIL):
@@ -29,8 +29,8 @@ class Alone(OfKind):
 class ChangedMixture(gmil.WeightedGMIL):
     """Other weights of the models of instances, and of what they tell beside the effect on the views."""
 
-    def mixture(self, n_scorers: int) -> np.ndarray:
-        return np.full(n_scorers, 1 / n_scorers)
+    def mixture(self, fitted: np.ndarray) -> np.ndarray:
+        return fitted
 
     def within(self, fitted: np.ndarray) -> np.ndarray:
         return fitted
@@ -38,12 +38,16 @@ class ChangedMixture(gmil.WeightedGMIL):
     def _fitted(self) -> Any:
         fitted = super()._fitted()
         model = fitted.witnesses
-        shares = self.mixture(len(model.scorers))
-        scorers = [
-            scorer._replace(mixture=np.full_like(scorer.mixture, share))
-            for scorer, share in zip(model.scorers, shares, strict=True)
-        ]
+        shares = self.mixture(np.stack([scorer.mixture for scorer in model.scorers]))
+        scorers = [scorer._replace(mixture=share) for scorer, share in zip(model.scorers, shares, strict=True)]
         return fitted._replace(witnesses=model._replace(scorers=scorers, within=self.within(model.within)))
+
+
+class EqualMean(ChangedMixture):
+    """All models of instances with the same weight."""
+
+    def mixture(self, fitted: np.ndarray) -> np.ndarray:
+        return np.full_like(fitted, 1 / len(fitted))
 
 
 class OneModel(ChangedMixture):
@@ -51,8 +55,10 @@ class OneModel(ChangedMixture):
 
     number = 0
 
-    def mixture(self, n_scorers: int) -> np.ndarray:
-        return np.eye(n_scorers)[min(self.number, n_scorers - 1)]
+    def mixture(self, fitted: np.ndarray) -> np.ndarray:
+        only = np.zeros_like(fitted)
+        only[min(self.number, len(fitted) - 1)] = 1
+        return only
 
 
 class GaussianModel(OneModel):
@@ -70,6 +76,13 @@ class ModelsInFull(ChangedMixture):
         return np.ones_like(fitted)
 
 
+class HalfShare(ChangedMixture):
+    """Models count half: their share and the effect are weighted alike."""
+
+    def within(self, fitted: np.ndarray) -> np.ndarray:
+        return fitted / 2
+
+
 class NoModels(ChangedMixture):
     """The effect on the views alone, as log-odds: p(instance) = P(bag) times a function of the effect."""
 
@@ -77,15 +90,35 @@ class NoModels(ChangedMixture):
         return np.zeros_like(fitted)
 
 
-class ExactEffects(gmil.WeightedGMIL):
-    """Effects by measuring every bag without each of its instances, not to first order."""
+class OtherEffects(gmil.WeightedGMIL):
+    """Effects on all views, also on those by minima and maxima."""
+
+    def effects(self, fitted: Any, taken: InSpaces) -> np.ndarray:
+        of_kinds = [[view for view in fitted.views if view.kind == kind] for kind in (*KINDS, *SPARSE_KINDS)]
+        return sum(first_order_effects(fitted._replace(views=some), taken) for some in of_kinds)
 
     def score_instances(self, X: Any, kind: str = "auto") -> Any:  # noqa: ARG002
         bags, fitted, backend = self._check_new(X), self._fitted(), resolve(self.backend, self.n_jobs)
-        effects = instance_scores(fitted._replace(witnesses=None), bags, "effect", backend)
-        scores = fitted.witnesses.scores(InSpaces(fitted.spaces, bags, backend))
+        taken = InSpaces(fitted.spaces, bags, backend)
+        effects, scores = self.effects(fitted, taken), fitted.witnesses.scores(taken)
         odds = fitted.witnesses.witness_scores(fitted.decide(bags, backend), effects, scores, bags.offsets)
         return odds[:, 0] if self._is_binary() else odds
+
+
+class EffectsOnRanges(OtherEffects):
+    """Effects on views by means, minima and maxima, and not on distances to centres."""
+
+    def effects(self, fitted: Any, taken: InSpaces) -> np.ndarray:
+        some = [view for view in fitted.views if view.kind != "nearest"]
+        return super().effects(fitted._replace(views=some), taken)
+
+
+class ExactEffects(OtherEffects):
+    """Effects by measuring every bag without each of its instances, not to first order."""
+
+    def effects(self, fitted: Any, taken: InSpaces) -> np.ndarray:
+        some = [view for view in fitted.views if view.kind not in ("range", "nearest")]
+        return effects_by_views(fitted._replace(views=some or fitted.views), taken)
 
 
 VARIANTS = {
@@ -95,8 +128,11 @@ VARIANTS = {
     "linear-model": OneModel,
     "gaussian-model": GaussianModel,
     "ranked-model": RankedModel,
-    "equal-mean": ChangedMixture,
+    "equal-mean": EqualMean,
     "models-in-full": ModelsInFull,
     "no-models": NoModels,
     "exact-effects": ExactEffects,
+    "effects-on-all-views": OtherEffects,
+    "effects-on-ranges": EffectsOnRanges,
+    "half-share": HalfShare,
 }

@@ -156,7 +156,7 @@ def test_hand_computed_log_odds():
     shares = np.array([0.5, 0.2]) / 0.6
     by_model = np.log((0.02 + shares) / 1.02)
     found = fitted.witness_scores(np.array([[-0.5]]), np.array([[0.6], [0.0]]), scores, np.array([0, 2]))
-    expected = np.log(expit(-0.5)) + (np.array([np.log(4.0), 0.0]) + by_model) / 2
+    expected = np.log(expit(-0.5)) + by_model + np.array([np.log(4.0), 0.0]) / 2
     np.testing.assert_allclose(found[:, 0], np.minimum(expected, -0.5))
 
     # A bag that is positive for sure has a witness: both rise alike until one of the two is there.
@@ -193,6 +193,31 @@ def test_first_order_effects_are_close_where_effects_are_small(rng):
     linear = first_order_effects(fitted, InSpaces(fitted.spaces, bags[:4], backend))[:, 0]
     assert np.corrcoef(exact, linear)[0, 1] > 0.95  # vectors of bags are in single precision
     assert linear.std() == pytest.approx(exact.std(), rel=0.1)
+
+
+def test_effects_of_witness_scores_are_those_on_views_by_means_where_there_are_any(model, data):
+    fitted, backend = model._fitted(), resolve("auto", 1)
+
+    def effects(*kinds):
+        some = fitted._replace(views=[view for view in fitted.views if view.kind in kinds])
+        return first_order_effects(some, InSpaces(some.spaces, data.bags, backend))
+
+    everything = effects("moments", "range", "nearest")
+    np.testing.assert_array_equal(everything, effects("moments"))
+    of_extremes = effects("range", "nearest")  # of a model that looks at minima and maxima alone
+    assert of_extremes.any()
+    np.testing.assert_allclose(of_extremes, effects("range") + effects("nearest"), atol=1e-12)
+
+
+def test_models_that_know_bags_by_their_means_alone_have_no_say_within_bags(rng):
+    positive, mean = np.arange(200) % 2 == 1, rng.normal(size=200)
+    mean[positive] += 3
+    spread = rng.normal(size=200)  # how far the best instance is above the mean tells nothing
+    _, within = _mix([(mean + spread, mean)], positive)
+    assert within == 0
+    spread[positive] += 5  # it tells everything
+    _, within = _mix([(mean + spread, mean)], positive)
+    assert within == 1
 
 
 @pytest.mark.parametrize("kernel", ["laplacian", "gaussian"])

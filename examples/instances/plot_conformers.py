@@ -116,7 +116,7 @@ plt.show()
 # **What one sees.** In most molecules a few shapes carry half of the evidence.
 # In the two largest ones it takes many: they are no musks, and the model is
 # wrong about them. Without the best shape the mean probability falls from 0.77
-# to 0.69, without another one it does not fall. So the decision rests on the
+# to 0.71, without another one it does not fall. So the decision rests on the
 # shapes that are named. It does not rest on one alone: most molecules are
 # still predicted as musks, because their other shapes are similar.
 #

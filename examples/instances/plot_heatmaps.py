@@ -54,7 +54,7 @@ print(f"{len(test)} new slides, {test.sizes[0]} patches each")
 # With the same ``limits``, a colour means the same score in every slide.
 # Percentiles have the same ends anyway, and a different meaning: a rank.
 
-low, high = -3, 0
+low, high = -5, -1
 shown = {"with a tumour": "slide 41", "without": "slide 40"}
 maps = {
     name: (

@@ -201,6 +201,12 @@ def test_inducing_points_on_all_instances_change_nothing():
     assert_allclose(moments[1].variances, moments[0].variances, atol=1e-3)
 
 
+def test_an_offset_far_above_the_amplitude_leaves_inducing_points_independent():
+    """Climbing the evidence may come by such settings: beside the offset, the rest of a covariance is rounding."""
+    data, extreme = some_data(n_bags=60, basis_every=2), Settings(Kernel(1e-3, 400.0, np.array([5.0])), 1.0)
+    assert np.isfinite(fit_posterior(data, extreme, BACKEND).log_evidence)
+
+
 @given(st.integers(0, 10_000), st.floats(0.3, 20), st.floats(0.1, 10), st.sampled_from([None, 2]))
 @settings(max_examples=30)
 def test_the_mode_is_found_from_zero(seed, amplitude, sharpness, basis_every):

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 500
 """Instances whose means without them are compared at once: what is made of them stays in the caches."""
 _ENTRIES_AT_ONCE = 1_000_000
+_OF_EXTREMES = ("nearest", "range")
+"""The vectors of bags that most instances do not change."""
 
 
 class Changes(NamedTuple):
@@ -50,7 +52,7 @@ def effects_by_views(fitted: FittedViews, taken: InSpaces) -> Floats:
     for space, kind, views in fitted.by_kind():
         scaled, centers = taken[space], taken.spaces[space].centers
         features = bag_features(scaled, bags.offsets, kind, centers, backend)
-        if kind in ("nearest", "range"):
+        if kind in _OF_EXTREMES:
             changes = changes_without(scaled, bags.offsets, kind, centers, backend)
             for view in views:
                 _add_effects_of_changes(effects, view, features, changes, backend)
@@ -102,14 +104,17 @@ def first_order_effects(fitted: FittedViews, taken: InSpaces) -> Floats:
     """Return effects on the views to first order: what leaving out an instance changes, times the gradient there.
 
     Gradients are those of the bag, where exact effects measure every bag without every instance. Instances of bags
-    of one have no meaning.
+    of one have no meaning. Views by means tell every instance of a bag apart; those by minima and maxima tell the
+    extreme ones alone, and count only where there are no others.
     """
     effects = np.zeros((taken.bags.n_instances, len(fitted.intercepts)))
-    for space, kind, views in fitted.by_kind():
+    views_of = list(fitted.by_kind())
+    by_means = [entry for entry in views_of if entry[1] not in _OF_EXTREMES]
+    for space, kind, views in by_means or views_of:
         scaled, centers = taken[space], taken.spaces[space].centers
         features = bag_features(scaled, taken.bags.offsets, kind, centers, taken.backend)
         gradients = np.sum([view.gradients(features, taken.backend) for view in views], axis=0)
-        if kind in ("nearest", "range"):
+        if kind in _OF_EXTREMES:
             changes = changes_without(scaled, taken.bags.offsets, kind, centers, taken.backend)
             lost = features[changes.bag, changes.column] - changes.value
             _add_sums(effects, changes.instance, lost[:, None] * gradients[changes.bag, changes.column])

@@ -209,10 +209,10 @@ class WitnessModel(NamedTuple):
     def witness_scores(self, decisions: Floats, effects: Floats, scores: Floats, offsets: Integers) -> Floats:
         """Return log-odds that an instance is a witness, (n_instances, n_problems).
 
-        They are the log-probability of the bag plus half of two logs: its effect on the decision, as a multiple of
-        that of an instance without any, and its share of the probability that the bag has a witness. The second
-        counts as much as differences within bags tell about labels. No instance is more likely a witness than its
-        bag is positive; that the bag has one is at least as likely, see `_rise`.
+        They are the log-probability of the bag, plus the log of the share of the instance in the probability that the
+        bag has a witness, plus half the log of its effect on the decision, as a multiple of that of an instance
+        without any. The share counts as much as differences within bags tell about labels. No instance is more
+        likely a witness than its bag is positive; that the bag has one is at least as likely, see `_rise`.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class WitnessModel(NamedTuple):
         # An instance without which the bag would be more positive goes on downwards with the same slope.
         by_effect = np.log1p(np.maximum(effects, 0) / _EFFECT_FLOOR) + np.minimum(effects, 0) / _EFFECT_FLOOR
         bags = np.repeat(decisions, sizes, axis=0)
-        odds = log_expit(bags) + (by_effect + self.within * by_model) / 2
+        odds = log_expit(bags) + self.within * by_model + by_effect / 2
         return np.minimum(odds + np.repeat(_rise(odds, decisions, offsets), sizes, axis=0), bags)
 
     def as_plain(self) -> dict[str, Any]:

@@ -38,6 +38,8 @@ _N_FOLDS = 3
 _LENGTH = 3.0
 """Root mean square length of the rows that a model learns from: with the prior on coefficients, how smooth it is."""
 _KERNEL_SPACES = 2
+_BY_CHANCE = 0.1
+"""The share that seems to lie within bags where nothing does: best instances differ from the mean by chance."""
 
 
 class Draft(NamedTuple):
@@ -341,7 +343,8 @@ def _mix(pooled: list[tuple[Floats, Floats]], positive: Booleans) -> tuple[Float
     level = np.array([_skill(mean, positive) for _, mean in pooled])
     mixture = apart**2 + 0.05
     mixture /= mixture.sum()
-    return mixture, float(mixture @ np.minimum((apart / np.maximum(level, 1e-3)) ** 4, 1))
+    within = float(mixture @ np.minimum((apart / np.maximum(level, 1e-3)) ** 4, 1))
+    return mixture, max(0.0, within - _BY_CHANCE) / (1 - _BY_CHANCE)
 
 
 def _skill(values: Floats, positive: Booleans) -> float:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _JITTER = 1e-6
 """What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
 
+_ROUNDING = 1e-12
+"""What rounding may change of covariances, relative to the variance of an instance."""
+
 _BAG_JITTER = 1e-9
 """The same for the covariance of bags, relative to the variance of an instance."""
 
@@ -36,6 +39,11 @@ class Kernel(NamedTuple):
     def variance(self) -> float:
         """The variance of every instance, k(x, x)."""
         return self.amplitude**2 + self.offset**2
+
+    @property
+    def jitter(self) -> float:
+        """What keeps the covariance of inducing points positive definite, also where a large offset rounds it."""
+        return max(_JITTER * self.amplitude**2, _ROUNDING * self.variance)
 
     def between(self, X: Instances, Z: Floats, backend: Backend) -> Floats:
         """Return the covariance of two sets of instances, (n_X, n_Z)."""
@@ -155,7 +163,7 @@ class LowRankGram:
         self.kernel, self.X, self.basis = kernel, X, basis
         self.cross = kernel.between(X, basis, backend)
         self.inner = kernel.between(basis, basis, backend)
-        self.inner.flat[:: len(basis) + 1] = kernel.variance + _JITTER * kernel.amplitude**2
+        self.inner.flat[:: len(basis) + 1] = kernel.variance + kernel.jitter
         self._lower = cholesky(self.inner, lower=True)
 
     def lift(self, values: Floats) -> Floats:
