@@ -149,11 +149,11 @@ def test_what_is_too_much(cost, code):
 def test_a_cell_whose_first_folds_cost_too_much_is_not_finished(toy, tmp_path, monkeypatch):
     ends, watch = [], Watch(Budget(most_minutes=1))
     monkeypatch.setattr("gmil.benchmark.watching.os._exit", ends.append)
-    costs = iter([100.0, 108.0, 138.0])  # the first fold has work that all share
+    costs = iter([40.0, 45.0, 65.0])  # the first fold has work that all share
     monkeypatch.setattr(watch, "cost", lambda: Cost(next(costs), None, None))
     watch.see(1, 10)
     watch.see(2, 10)
-    assert ends == []  # 172 seconds: a forecast is rough
+    assert ends == []  # 85 seconds: a forecast is rough
     watch.see(3, 10)
     assert ends == [OVER_FORECAST]
     assert reason_of(OVER_FORECAST, Budget()) == "more than 30 CPU minutes a k-fold, by its first folds"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
-from gmil.benchmark.watching import SURE, Watch, exceeded, reason_of
+from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, reason_of
 from gmil.errors import ClusterError
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.store import Store, is_failed
@@ -121,7 +121,7 @@ def _why_hopeless(
     if seconds is None:
         return None
     minutes = seconds * n_fits / default.n_fits / 60
-    if minutes <= SURE * cell.budget.most_minutes:
+    if minutes <= SURE_BY_DEFAULT * cell.budget.most_minutes:
         return None
     if seconds == float("inf"):
         return "the default setting has no result"

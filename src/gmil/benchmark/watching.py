@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 OVER_TIME, OVER_MEMORY, OVER_FORECAST = 71, 72, 73
 """Exit codes of a process that stopped itself."""
-SURE = 3
-"""A forecast is rough: what is not begun, or stopped early, is what would cost so many times what it may."""
+SURE_BY_FOLDS, SURE_BY_DEFAULT = 1.5, 3
+"""A forecast is rough: what is stopped early, by its first folds, or not begun, by what the default setting costs, is
+what would cost so many times what it may.
+"""
 _SECONDS_BETWEEN = 0.1
 
 
@@ -60,7 +62,7 @@ class Watch:
         seconds = self.cost().cpu_seconds
         if (
             self._seen is not None
-            and forecast(self._seen, (done, seconds), total) > SURE * 60 * self.budget.most_minutes
+            and forecast(self._seen, (done, seconds), total) > SURE_BY_FOLDS * 60 * self.budget.most_minutes
         ):
             os._exit(OVER_FORECAST)
         self._seen = (done, seconds)
