@@ -11,6 +11,7 @@ below 2 s, every planted event reported once.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import resource
 import time
@@ -89,6 +90,28 @@ def resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+class _Heap(ctypes.Structure):
+    """What the C library tells of its heaps (mallinfo2); all of its fields are sizes."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "free", "fast", "mapped", "in_maps", "most", "in_fast", "in_use", "unused", "on_top")
+    )
+
+
+def in_use() -> float | None:
+    """Return what the C library has handed out and not got back, in MiB; None where it does not tell.
+
+    Resident memory may be larger, and grow in steps: the library keeps what it got back for later.
+    """
+    ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if ask is None:
+        return None
+    ask.restype = _Heap
+    found = ask()
+    return (found.in_use + found.in_maps) / 2**20
+
+
 def summarise(begins: list[dict], planted: list[tuple[float, float]], *, realtime: bool) -> None:
     """Print how many planted events are reported, and how late: by the time of the newest frame, and by the clock."""
     hits = [[r for r in begins if a - 1 <= r["start"] <= b + 1] for a, b in planted]
@@ -123,7 +146,7 @@ def main(arguments: argparse.Namespace) -> None:
     begins, memory, worked, last, began = [], {}, time.process_time(), 0.0, 0.0
     for report in watch(detectors, str(stream), realtime=not arguments.fast):
         last = report["time"]
-        memory.setdefault(int(last // 60), resident())
+        memory.setdefault(int(last // 60), (resident(), in_use()))
         if report["kind"] == "source":
             began = began or time.monotonic()  # when the stream was opened
             print(json.dumps(report), flush=True)
@@ -133,7 +156,9 @@ def main(arguments: argparse.Namespace) -> None:
     summarise(begins, planted, realtime=not arguments.fast)
     print(f"{last:.0f} s of video, {worked:.0f} s of one core: {last / worked:.1f} times real time")
     (folder / "reports.json").write_text(json.dumps(begins, indent=1))
-    print("memory in MiB by minute: " + ", ".join(f"{minute}: {held:.0f}" for minute, held in memory.items()))
+    for name, held in zip(("resident", "in use"), zip(*memory.values(), strict=True), strict=True):
+        if None not in held:
+            print(f"memory {name}, MiB by minute: " + ", ".join(f"{value:.0f}" for value in held))
 
 
 if __name__ == "__main__":
