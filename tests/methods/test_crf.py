@@ -67,7 +67,7 @@ def every_labelling(offsets):
 
 def slow_energy(graph, labels):
     pairs = itertools.combinations(labels, 2)
-    return sum(graph.unary[row] for row in labels) + sum(graph.pairs[a, b] for a, b in pairs)
+    return sum(graph.unary[row] for row in labels) + sum(graph.strengths @ graph.pairs[:, a, b] for a, b in pairs)
 
 
 def random_states(seed, n_bags=5, most=3, kinds=EVERY_KIND, per_pair=None):

@@ -20,21 +20,37 @@ _ROUNDING = 1e-10
 
 
 class Graph(NamedTuple):
-    """The energy of a labelling: the sum of its unary energies, and of the pairs that it makes, each pair once."""
+    """The energy of a labelling: the sum of its unary energies, and of the pairs that it makes, each pair once.
+
+    The energy of a pair is a weighted sum over kinds. It is added up where it is asked for: of all pairs of states only
+    those with a chosen one ever are.
+    """
 
     unary: Floats  # (n_states,); infinity forbids a state
-    pairs: Floats  # (n_states, n_states), symmetric, zero between states of one bag
+    pairs: Floats  # (n_kinds, n_states, n_states), each symmetric, zero with "none" and between states of one bag
+    strengths: Floats  # (n_kinds,)
     offsets: Integers  # (n_bags + 1,)
+
+    def instances(self, labels: Integers) -> Integers:
+        """Return the states of a labelling that are instances: "none", the first state of a bag, has no pairs."""
+        return labels[labels != self.offsets[:-1]]
+
+    def with_state(self, state: int) -> Floats:
+        """Return the energies of the pairs of all states with one, (n_states,)."""
+        return self.strengths @ self.pairs[:, state]
 
 
 def energy(graph: Graph, labels: Integers) -> float:
     """Return the energy of a labelling."""
-    return float(graph.unary[labels].sum() + graph.pairs[np.ix_(labels, labels)].sum() / 2)
+    chosen = graph.instances(labels)
+    sums = np.array([kind[np.ix_(chosen, chosen)].sum() for kind in graph.pairs])
+    return float(graph.unary[labels].sum() + graph.strengths @ sums / 2)
 
 
 def conditional_energies(graph: Graph, labels: Integers) -> Floats:
     """Return what every state would cost its bag while all other bags stay as they are, (n_states,)."""
-    return graph.unary + graph.pairs[labels].sum(axis=0)
+    chosen = graph.instances(labels)
+    return graph.unary + graph.strengths @ np.array([kind[chosen].sum(axis=0) for kind in graph.pairs])
 
 
 def descend(graph: Graph, labels: Integers) -> Integers:
@@ -56,7 +72,7 @@ def descend(graph: Graph, labels: Integers) -> Integers:
         if gains[best] <= least_gain:
             return labels
         bag = bag_of[best]
-        costs += graph.pairs[best] - graph.pairs[labels[bag]]
+        costs += graph.with_state(best) - graph.with_state(labels[bag])
         labels[bag] = best
 
 

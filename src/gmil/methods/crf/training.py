@@ -51,7 +51,7 @@ def graph_of(states: States, weights: Floats) -> Graph:
     """Return the graph in which the energy of a labelling is the weighted sum of its features."""
     n_scorers = len(states.scores)
     unary = np.where(states.is_instance, weights[-1] - weights[:n_scorers] @ states.scores, 0)
-    return Graph(unary, np.tensordot(weights[n_scorers:-1], states.pairs, axes=1), states.offsets)
+    return Graph(unary, states.pairs, weights[n_scorers:-1], states.offsets)
 
 
 def clamped(graph: Graph, positive: Booleans) -> Graph:
