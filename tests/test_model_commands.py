@@ -164,6 +164,32 @@ def test_report_writes_the_page_of_a_model_and_data(run, files, tmp_path):
     assert data.exists()
 
 
+def test_a_page_names_the_class_that_it_is_about_and_shows_another_on_request(tmp_path, run):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["low", "mid", "top"], [10, 14, 10])
+    parts = [rng.normal(size=(5, 2)) + 2 * (label == "top") - 2 * (label == "low") for label in y]
+    bags = gmil.Bags.from_list(parts)
+    model = gmil.WeightedGMIL(random_state=0).fit(bags, y)
+    model.save(tmp_path / "m.gmil")
+    gmil.write(tmp_path / "d.parquet", bags, y)
+    decisions = model.decision_function(bags)
+    for asked, label in ([], "mid"), (["--class", "top"], "top"):
+        result = run("report", tmp_path / "m.gmil", tmp_path / "d.parquet", "-o", tmp_path / "p.json", *asked)
+        assert result.exit_code == 0, result.output
+        found = json.loads((tmp_path / "p.json").read_text())["models"][0]
+        assert found["positive"] == label
+        column = model.classes_.tolist().index(label)
+        shown = found["explorer"]["bags"]
+        assert [bag["decision"] for bag in shown] == pytest.approx(decisions[:, column], rel=1e-3, abs=1e-3)
+    assert run("report", tmp_path / "m.gmil", tmp_path / "d.parquet", "-o", tmp_path / "p.html").exit_code == 0
+    assert 'about the class "mid"' in (tmp_path / "p.html").read_text()
+    refused = run("report", tmp_path / "m.gmil", tmp_path / "d.parquet", "--class", "none")
+    assert refused.exit_code == 2
+    assert "not a class" in refused.output
+    refused = run("report", tmp_path, "--class", "top")
+    assert "--class is for a model and data" in refused.output
+
+
 def test_report_needs_no_labels(run, files, tmp_path):
     model_file, _, _, bags, _ = files
     gmil.write(tmp_path / "bare.npz", bags)

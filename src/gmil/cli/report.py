@@ -11,7 +11,7 @@ import gmil
 from gmil.cli.console import Stages, announced, say
 from gmil.cli.options import group_options, importance_option, page_option
 from gmil.cli.targets.kinds import is_of_values, report_values
-from gmil.errors import count_of
+from gmil.errors import SpecificationError, count_of
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -26,10 +26,22 @@ if TYPE_CHECKING:
 @click.option(
     "--look", metavar="DATA", help='Data set of a gmil paper run whose model is shown, or "none"; musk2 by default.'
 )
+@click.option(
+    "--class",
+    "class_label",
+    metavar="LABEL",
+    help="The class to show; by default the positive of two, else the commonest.",
+)
 @importance_option
 @group_options
 def report(
-    run: str, data: str | None, output: str | None, look: str | None, importance: int | None, reader: Reader
+    run: str,
+    data: str | None,
+    output: str | None,
+    look: str | None,
+    class_label: str | None,
+    importance: int | None,
+    reader: Reader,
 ) -> None:
     """Write the page of a run, or of a model and data.
 
@@ -37,8 +49,11 @@ def report(
     predicts for the bags, how well where labels are known, and why. Bags that the model was fitted on are told apart.
     """
     if data is not None:
-        _report_model(run, data, output, importance, reader)
+        _report_model(run, data, output, class_label, importance, reader)
         return
+    if class_label is not None:
+        msg = "--class is for a model and data: gmil report MODEL DATA --class LABEL."
+        raise SpecificationError(msg)
     from gmil.reporting.runs import run_report
 
     with Stages() as progress:
@@ -50,7 +65,9 @@ def report(
     click.echo(made.summary.verdict)
 
 
-def _report_model(model: str, data: str, output: str | None, importance: int | None, reader: Reader) -> None:
+def _report_model(
+    model: str, data: str, output: str | None, label: str | None, importance: int | None, reader: Reader
+) -> None:
     from gmil.io import model_files
     from gmil.model_selection.target_crossval import target_of
     from gmil.reporting.result import checked_target
@@ -65,7 +82,7 @@ def _report_model(model: str, data: str, output: str | None, importance: int | N
         click.echo(report_values(estimator, found, title, seen, target))
         return
     with announced(f"A page of {count_of(len(found.bags), 'bag')}"), Stages() as progress:
-        asked: dict[str, Any] = {"title": title, "groups": found.groups, "importance": importance}
+        asked: dict[str, Any] = {"title": title, "label": label, "groups": found.groups, "importance": importance}
         made = gmil.report(estimator, found.bags, found.y, seen=origin.seen(found.bags), progress=progress, **asked)
         say(f"{made.save(target)} is written.")
     if made.summary.warning:

@@ -101,7 +101,10 @@ def _model(model: ModelSummary) -> Iterator[str]:
         yield from _grid(["view", "weight"], [[v.name, f"{v.weight:.3g}"] for v in model.views])
     if model.explorer is not None:
         bags = sorted(model.explorer.bags, key=lambda b: -(b.decision if b.decision is not None else float("-inf")))
-        yield f"The {min(_MOST_BAGS, len(bags))} bags with the highest decisions, of {model.explorer.n_bags}:\n"
+        yield (
+            f"The {min(_MOST_BAGS, len(bags))} bags with the highest decisions, of {model.explorer.n_bags}. Decisions "
+            f"and scores are about the class {escaped(model.positive)}.\n"
+        )
         rows = [
             [b.name, b.predicted, "–" if b.label is None else b.label, b.decision, b.rows[0][1]]
             for b in bags[:_MOST_BAGS]

@@ -82,11 +82,12 @@ def about_one_class(outputs: Outputs, y: Any, label: Any) -> Predictions:
 def _focus(outputs: Outputs, labels: Any, label: Any) -> tuple[Any, int]:
     classes = outputs.classes
     if label is not None:
-        found = np.flatnonzero(classes == label)
-        if len(found) == 0:
+        # A command has the class as a text.
+        found = [column for column, name in enumerate(classes.tolist()) if label in (name, str(name))]
+        if not found:
             msg = f"label={label!r} is not a class; the classes are {classes.tolist()}."
             raise BagValidationError(msg)
-        return classes[found[0]], int(found[0])
+        return classes[found[0]], found[0]
     if outputs.positive is not None:
         return outputs.positive, int(np.flatnonzero(classes == outputs.positive)[0])
     counts = labels.sum(axis=0) if labels.ndim == 2 else [(labels == c).sum() for c in classes]
