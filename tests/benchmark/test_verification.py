@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from tests.toml_text import as_toml
 
 from gmil.benchmark import Shelf, leaderboard, verify, write_leaderboard
 from gmil.benchmark.records import MethodRecords, read_records, write_records
@@ -109,17 +110,3 @@ def test_commands(toy, board, document, tmp_path, copied):
     (copied / "leaderboard.json").write_text("{}", encoding="utf-8")
     wrong = CliRunner().invoke(main, ["benchmark", "verify", str(spec), "-o", str(copied)])
     assert wrong.exit_code == 1
-
-
-def as_toml(document):
-    """Return the toy as TOML; JSON's lists and texts are TOML's."""
-    tables = {k: v for k, v in document.items() if isinstance(v, dict)}
-    lines = [f"{k} = {json.dumps(v)}" for k, v in document.items() if k not in tables and k != "method"]
-    for name, table in tables.items():
-        inner = {k: v for k, v in table.items() if isinstance(v, dict)}
-        lines += [f"[{name}]"] * (not inner) + [f"{k} = {json.dumps(v)}" for k, v in table.items() if k not in inner]
-        for key, values in inner.items():
-            lines += [f"[{name}.{key}]"] + [f"{k} = {json.dumps(v)}" for k, v in values.items()]
-    for entry in document["method"]:
-        lines += ["[[method]]"] + [f"{k} = {json.dumps(v)}" for k, v in entry.items()]
-    return "\n".join(lines)

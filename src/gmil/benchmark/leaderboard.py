@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.benchmark.counting import counted
 from gmil.benchmark.figures import MEASURES, cross_validation, figures
 from gmil.benchmark.ranking import Scores, against, ranks, verdicts_on_set
-from gmil.benchmark.records import Shelf
 from gmil.benchmark.specification import SETTINGS
 from gmil.benchmark.traits import traits_of
 from gmil.datasets import dataset_names, describe
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    from gmil.benchmark.counting import Counted
     from gmil.benchmark.records import MethodRecords
     from gmil.benchmark.specification import Benchmark
     from gmil.engine.arrays import Floats
@@ -37,12 +38,16 @@ def leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[st
     Parameters
     ----------
     benchmark : Benchmark
-        Says which cells there should be.
+        Says which cells there should be; rows on record of other plans do not count.
     folder : path
     """
-    shelf = Shelf(folder)
-    shared = shelf.all_sets(benchmark)
-    records = {one.method: one for one in shelf.methods()}
+    return leaderboard_of(benchmark, counted(benchmark, folder))
+
+
+def leaderboard_of(benchmark: Benchmark, of: Counted) -> dict[str, Any]:
+    """Return the leaderboard of records that were read."""
+    of.refuse_absent()
+    records, shared = of.records, of.shared
     cells = [cell for one in records.values() for cell in _cells(one, shared)]
     settings = [s for s in SETTINGS.values() if any(cell["setting"] == s for cell in cells)]
     return finite(
@@ -74,6 +79,20 @@ def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
     with parsing(path, "leaderboard"):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def present_leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the leaderboard that was written; where the specification was edited since, that of what still counts."""
+    found, of = read_leaderboard(folder), counted(benchmark, folder)
+    written = {job for cell in found["cells"] for job in cell["jobs"]}
+    same = (
+        written == of.jobs
+        and found["protocol"] == _protocol(benchmark)
+        and found["reference"] == benchmark.reference
+        and {method["name"]: method["label"] for method in found["methods"]} == benchmark.labels
+        and [about["name"] for about in found["sets"]] == list(benchmark.spec.datasets)
+    )
+    return found if same else leaderboard_of(benchmark, of)
 
 
 def _protocol(benchmark: Benchmark) -> dict[str, Any]:
