@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gmil.benchmark import load_benchmark, parse_benchmark
+from gmil.benchmark.cells import load_sets
 from gmil.errors import SpecificationError
 
 
@@ -44,3 +45,10 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path):
     path.write_text("datasets = [", encoding="utf-8")
     with pytest.raises(SpecificationError, match=r"b\.toml is not TOML"):
         load_benchmark(path)
+
+
+def test_generated_sets_without_a_seed_are_the_same_every_time(document):
+    del document["generated"]["easy"]["random_state"]
+    toy = parse_benchmark(document, "toy").restricted(None, ["easy"])
+    first, second = (load_sets(toy)[0]["easy"].fingerprint for _ in range(2))
+    assert first == second

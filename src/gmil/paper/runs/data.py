@@ -108,7 +108,8 @@ def _generated(name: str, maker: str = "bags", **how: Any) -> Dataset:
     if maker != "bags":
         msg = f'The maker of {name} must be "bags" or "slides", got {maker!r}.'
         raise DatasetError(msg)
-    found = datasets.make_bags(**how)
+    # As of slides: without a seed, every process would have bags of its own.
+    found = datasets.make_bags(**{"random_state": 0, **how})
     return Dataset(name, found.bags, found.y)
 
 
