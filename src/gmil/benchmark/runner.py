@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
+from gmil.benchmark.specification import check_method
 from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, is_interrupted, reason_of
-from gmil.errors import ClusterError
+from gmil.errors import ClusterError, SpecificationError
 from gmil.paper.runs.execution import execute, failed_rows
+from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.store import Store, is_failed
 from gmil.paper.runs.timing import warm_up
 from gmil.safety.atomic import replacing
@@ -74,6 +76,7 @@ def run(
     progress : callable, optional
         Called with the number of cells done, of all cells of this run, and what was done.
     """
+    _refuse_absent_methods(benchmark)
     sets, notes = load_sets(benchmark)
     everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
     shelf, store = Shelf(output), Store(output)
@@ -91,6 +94,17 @@ def run(
     finally:  # whatever stops the run, what it has measured is on record
         shelf.take(benchmark, everything, sets, store)
     return notes
+
+
+def _refuse_absent_methods(benchmark: Benchmark) -> None:
+    for name in benchmark.labels:
+        check_method(name, benchmark.spec.name)  # an own one was not there when the specification was read
+        if name not in known_methods():
+            msg = (
+                f"The method {name!r} is not imported: what stands in a file is not. Name on the command line what to "
+                f"measure, as in --methods {name}."
+            )
+            raise SpecificationError(msg)
 
 
 def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
