@@ -14,7 +14,7 @@ from tests.toml_text import as_toml
 from gmil.benchmark import Shelf, leaderboard, verify, write_leaderboard
 from gmil.benchmark.records import MethodRecords, read_records, write_records
 from gmil.cli.main import main
-from gmil.errors import DatasetError, FormatError
+from gmil.errors import DatasetError, FormatError, MissingFileError
 
 
 @pytest.fixture
@@ -95,6 +95,27 @@ def test_records_are_read_as_they_were_written(board, tmp_path):
     for one, other in zip(records.rows, again.rows, strict=True):
         for name, value in one.items():
             np.testing.assert_array_equal(other[name], value)
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "page"])
+def test_nothing_is_measured_yet(document, tmp_path, command):
+    spec = tmp_path / "toy.toml"
+    spec.write_text(as_toml(document), encoding="utf-8")
+    told = CliRunner().invoke(main, ["benchmark", command, str(spec)])
+    assert told.exit_code != 0
+    assert isinstance(told.exception, MissingFileError | SystemExit)
+    text = f"{told.output} {told.exception}"
+    assert "Nothing is measured yet" in text
+    assert "gmil benchmark run SPEC" in text
+    assert "damaged" not in text
+
+
+def test_a_table_of_the_same_sets_is_not_shown_twice(document, board, tmp_path):
+    spec = tmp_path / "toy.toml"
+    spec.write_text(as_toml(document | {"chose_defaults": []}), encoding="utf-8")
+    shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
+    assert "all sets" in shown.output
+    assert "without the sets that chose a default" not in shown.output
 
 
 def test_commands(toy, board, document, tmp_path, copied):

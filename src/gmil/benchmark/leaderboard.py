@@ -14,6 +14,7 @@ from gmil.benchmark.ranking import Scores, against, ranks, verdicts_on_set
 from gmil.benchmark.specification import SETTINGS
 from gmil.benchmark.traits import traits_of
 from gmil.datasets import dataset_names, describe
+from gmil.errors import MissingFileError
 from gmil.paper.runs.output import write_json
 from gmil.paper.tables.grids import has_grid
 from gmil.safety.guard import parsing
@@ -76,6 +77,9 @@ def write_leaderboard(found: dict[str, Any], folder: str | os.PathLike[str]) -> 
 def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a leaderboard that was written."""
     path = Path(folder) / FILE
+    if not path.exists():
+        msg = f"Nothing is measured yet: there is no {path}. Measure first, by `gmil benchmark run SPEC`."
+        raise MissingFileError(msg)
     with parsing(path, "leaderboard"):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
@@ -85,14 +89,20 @@ def present_leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) ->
     """Return the leaderboard that was written; where the specification was edited since, that of what still counts."""
     found, of = read_leaderboard(folder), counted(benchmark, folder)
     written = {job for cell in found["cells"] for job in cell["jobs"]}
-    same = (
-        written == of.jobs
-        and found["protocol"] == _protocol(benchmark)
-        and found["reference"] == benchmark.reference
-        and {method["name"]: method["label"] for method in found["methods"]} == benchmark.labels
-        and [about["name"] for about in found["sets"]] == list(benchmark.spec.datasets)
-    )
-    return found if same else leaderboard_of(benchmark, of)
+    return found if written == of.jobs and _asked_by(found) == _asks(benchmark) else leaderboard_of(benchmark, of)
+
+
+def _asks(benchmark: Benchmark) -> tuple[Any, ...]:
+    """Return what a leaderboard has of its specification."""
+    sets = [(name, name in benchmark.chose_defaults) for name in benchmark.spec.datasets]
+    return benchmark.spec.title, benchmark.reference, _protocol(benchmark), benchmark.labels, sets
+
+
+def _asked_by(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the same of a leaderboard that was written."""
+    labels = {method["name"]: method["label"] for method in found["methods"]}
+    sets = [(about["name"], about["chose_default"]) for about in found["sets"]]
+    return found["title"], found["reference"], found["protocol"], labels, sets
 
 
 def _protocol(benchmark: Benchmark) -> dict[str, Any]:

@@ -128,8 +128,9 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     from gmil.benchmark.leaderboard import n_not_measured
     from gmil.benchmark.overview import overview
 
+    n_views = 2 if benchmark.chose_defaults else 1  # without any such set, the second would be the first again
     for setting in found["statistics"]:
-        for view in [view for view in overview(found, setting) if view["rows"]]:
+        for view in [view for view in overview(found, setting)[:n_views] if view["rows"]]:
             title = f"{found['title']}; {setting} setting, {view['title']}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
