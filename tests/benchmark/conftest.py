@@ -23,7 +23,6 @@ TOY = {
     "method": [
         {"name": "gmil", "label": "GMIL"},
         {"name": "bag-statistics", "label": "bag statistics", "columns": ["default"]},
-        {"name": "not-there", "label": "Nothing", "columns": ["paper"]},
     ],
 }
 

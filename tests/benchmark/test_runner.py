@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import shutil
+import signal
+import sys
+import threading
 import time
 
 import numpy as np
@@ -10,11 +15,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from gmil import cross_validate
-from gmil.benchmark import Budget, Shelf, leaderboard, run
+from gmil.benchmark import Budget, Shelf, leaderboard, parse_benchmark, run
 from gmil.benchmark import runner as running
 from gmil.benchmark.cells import identity, load_sets, plan
 from gmil.benchmark.records import Known
-from gmil.benchmark.watching import OVER_FORECAST, OVER_MEMORY, OVER_TIME, Cost, Watch, exceeded, reason_of
+from gmil.benchmark.watching import (
+    ABANDONED,
+    OVER_FORECAST,
+    OVER_MEMORY,
+    OVER_TIME,
+    Cost,
+    Watch,
+    exceeded,
+    is_interrupted,
+    reason_of,
+)
 from gmil.checks.controls import BagSizeTree, ShuffledLabels
 from gmil.datasets import make_bags
 from gmil.greedy import GMIL
@@ -136,6 +151,57 @@ def test_a_cell_above_its_budget_is_empty_with_its_reason(toy, tmp_path):
     assert set(table["reason"].to_pylist()) == {"more than 1e-09 CPU minutes a k-fold"}
     assert running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=False)
     assert not running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=True)
+
+
+def a_slow_cell(document):
+    document["generated"]["easy"]["n_bags"] = 3000
+    document["method"] = [{"name": "gmil"}, {"name": "weighted-gmil", "columns": ["default"]}]
+    slow = parse_benchmark(document, "slow").restricted(["weighted-gmil"], ["easy"])
+    return slow, plan(slow, load_sets(slow)[0])[0]
+
+
+def the_process():
+    """Return the process of a cell, once there is one."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for process in multiprocessing.active_children():
+            if process.name == "gmil-cell":
+                return process
+        time.sleep(0.01)
+    return pytest.fail("no cell was begun")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("seconds", [0, 1.5])  # while the process begins, and while it measures
+def test_an_interrupted_cell_stays_missing(document, tmp_path, capfd, seconds):
+    _, cell = a_slow_cell(document)
+    thread = threading.Thread(target=running.measure_cell, args=(cell, tmp_path))
+    thread.start()
+    process = the_process()
+    time.sleep(seconds)
+    os.kill(process.pid, signal.SIGINT)
+    thread.join(60)
+    assert list((tmp_path / "rows").glob("*")) == []
+    assert capfd.readouterr().err == ""
+
+
+def test_a_run_that_is_interrupted_ends_its_cells(document, tmp_path, monkeypatch):
+    slow, _ = a_slow_cell(document)
+
+    def interrupted(_futures):
+        the_process()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "as_completed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(slow, output=tmp_path)
+    assert [p for p in multiprocessing.active_children() if p.name == "gmil-cell"] == []
+    assert Shelf(tmp_path).methods() == []
+
+
+@pytest.mark.parametrize(("code", "is_one"), [(ABANDONED, True), (-15, True), (-9, False), (1, False), (0, False)])
+def test_what_is_an_interruption(code, is_one):
+    assert is_interrupted(code) == is_one
 
 
 @pytest.mark.parametrize(

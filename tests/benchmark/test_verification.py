@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from tests.toml_text import as_toml
 
 from gmil.benchmark import Shelf, leaderboard, verify, write_leaderboard
 from gmil.benchmark.records import MethodRecords, read_records, write_records
 from gmil.cli.main import main
-from gmil.errors import DatasetError, FormatError
+from gmil.errors import DatasetError, FormatError, MissingFileError
 
 
 @pytest.fixture
@@ -96,6 +97,27 @@ def test_records_are_read_as_they_were_written(board, tmp_path):
             np.testing.assert_array_equal(other[name], value)
 
 
+@pytest.mark.parametrize("command", ["show", "verify", "page"])
+def test_nothing_is_measured_yet(document, tmp_path, command):
+    spec = tmp_path / "toy.toml"
+    spec.write_text(as_toml(document), encoding="utf-8")
+    told = CliRunner().invoke(main, ["benchmark", command, str(spec)])
+    assert told.exit_code != 0
+    assert isinstance(told.exception, MissingFileError | SystemExit)
+    text = f"{told.output} {told.exception}"
+    assert "Nothing is measured yet" in text
+    assert "gmil benchmark run SPEC" in text
+    assert "damaged" not in text
+
+
+def test_a_table_of_the_same_sets_is_not_shown_twice(document, board, tmp_path):
+    spec = tmp_path / "toy.toml"
+    spec.write_text(as_toml(document | {"chose_defaults": []}), encoding="utf-8")
+    shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
+    assert "all sets" in shown.output
+    assert "without the sets that chose a default" not in shown.output
+
+
 def test_commands(toy, board, document, tmp_path, copied):
     spec = tmp_path / "toy.toml"
     spec.write_text(as_toml(document), encoding="utf-8")
@@ -105,21 +127,11 @@ def test_commands(toy, board, document, tmp_path, copied):
     shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
     assert shown.exit_code == 0, shown.output
     assert "without the sets that chose a default" in shown.output
+    assert "15 cells are measured or empty with a reason; 0 are not measured yet" in shown.output
+    document["method"].append({"name": "miles", "columns": ["default"]})
+    spec.write_text(as_toml(document), encoding="utf-8")
+    shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
     assert "15 cells are measured or empty with a reason; 3 are not measured yet" in shown.output
     (copied / "leaderboard.json").write_text("{}", encoding="utf-8")
     wrong = CliRunner().invoke(main, ["benchmark", "verify", str(spec), "-o", str(copied)])
     assert wrong.exit_code == 1
-
-
-def as_toml(document):
-    """Return the toy as TOML; JSON's lists and texts are TOML's."""
-    tables = {k: v for k, v in document.items() if isinstance(v, dict)}
-    lines = [f"{k} = {json.dumps(v)}" for k, v in document.items() if k not in tables and k != "method"]
-    for name, table in tables.items():
-        inner = {k: v for k, v in table.items() if isinstance(v, dict)}
-        lines += [f"[{name}]"] * (not inner) + [f"{k} = {json.dumps(v)}" for k, v in table.items() if k not in inner]
-        for key, values in inner.items():
-            lines += [f"[{name}.{key}]"] + [f"{k} = {json.dumps(v)}" for k, v in values.items()]
-    for entry in document["method"]:
-        lines += ["[[method]]"] + [f"{k} = {json.dumps(v)}" for k, v in entry.items()]
-    return "\n".join(lines)

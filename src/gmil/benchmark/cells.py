@@ -15,9 +15,12 @@ from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of
 from gmil.paper.runs.store import DamagedPartError, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pyarrow as pa
 
     from gmil.benchmark.specification import Benchmark, Budget
+    from gmil.paper.runs.jobs import Fingerprinted
 
 _NOT_IDENTITY = ("spec", "label", "estimator", "code")
 """Records stay where the code has changed; they say which it was."""
@@ -78,6 +81,12 @@ def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
             msg = f"{name} has no two classes 0 and 1. A benchmark compares methods for bags that are positive or not."
             raise SpecificationError(msg)
     return found, notes
+
+
+def planned(benchmark: Benchmark, sets: Iterable[Fingerprinted]) -> set[str]:
+    """Return the identities of all k-folds that a benchmark asks for on sets."""
+    spec = benchmark.spec
+    return {identity(job) for data in sets for case in cases_of(spec, data.name) for job in jobs_of(spec, case, data)}
 
 
 def plan(benchmark: Benchmark, sets: dict[str, Dataset]) -> list[Cell]:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gmil.benchmark.counting import counted
 from gmil.benchmark.figures import MEASURES, cross_validation, figures
 from gmil.benchmark.ranking import Scores, against, ranks, verdicts_on_set
-from gmil.benchmark.records import Shelf
 from gmil.benchmark.specification import SETTINGS
 from gmil.benchmark.traits import traits_of
 from gmil.datasets import dataset_names, describe
+from gmil.errors import MissingFileError
 from gmil.paper.runs.output import write_json
 from gmil.paper.tables.grids import has_grid
 from gmil.safety.guard import parsing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    from gmil.benchmark.counting import Counted
     from gmil.benchmark.records import MethodRecords
     from gmil.benchmark.specification import Benchmark
     from gmil.engine.arrays import Floats
@@ -37,12 +39,16 @@ def leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[st
     Parameters
     ----------
     benchmark : Benchmark
-        Says which cells there should be.
+        Says which cells there should be; rows on record of other plans do not count.
     folder : path
     """
-    shelf = Shelf(folder)
-    shared = shelf.all_sets(benchmark)
-    records = {one.method: one for one in shelf.methods()}
+    return leaderboard_of(benchmark, counted(benchmark, folder))
+
+
+def leaderboard_of(benchmark: Benchmark, of: Counted) -> dict[str, Any]:
+    """Return the leaderboard of records that were read."""
+    of.refuse_absent()
+    records, shared = of.records, of.shared
     cells = [cell for one in records.values() for cell in _cells(one, shared)]
     settings = [s for s in SETTINGS.values() if any(cell["setting"] == s for cell in cells)]
     return finite(
@@ -71,9 +77,32 @@ def write_leaderboard(found: dict[str, Any], folder: str | os.PathLike[str]) -> 
 def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a leaderboard that was written."""
     path = Path(folder) / FILE
+    if not path.exists():
+        msg = f"Nothing is measured yet: there is no {path}. Measure first, by `gmil benchmark run SPEC`."
+        raise MissingFileError(msg)
     with parsing(path, "leaderboard"):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
+
+
+def present_leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the leaderboard that was written; where the specification was edited since, that of what still counts."""
+    found, of = read_leaderboard(folder), counted(benchmark, folder)
+    written = {job for cell in found["cells"] for job in cell["jobs"]}
+    return found if written == of.jobs and _asked_by(found) == _asks(benchmark) else leaderboard_of(benchmark, of)
+
+
+def _asks(benchmark: Benchmark) -> tuple[Any, ...]:
+    """Return what a leaderboard has of its specification."""
+    sets = [(name, name in benchmark.chose_defaults) for name in benchmark.spec.datasets]
+    return benchmark.spec.title, benchmark.reference, _protocol(benchmark), benchmark.labels, sets
+
+
+def _asked_by(found: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the same of a leaderboard that was written."""
+    labels = {method["name"]: method["label"] for method in found["methods"]}
+    sets = [(about["name"], about["chose_default"]) for about in found["sets"]]
+    return found["title"], found["reference"], found["protocol"], labels, sets
 
 
 def _protocol(benchmark: Benchmark) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets
 from gmil.checks.controls import BENCHMARK_CONTROLS
-from gmil.errors import DatasetError, FormatError, listed
+from gmil.errors import DatasetError, FormatError
 from gmil.paper.runs.fingerprints import canonical_json
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import parsing
@@ -102,20 +102,18 @@ class Shelf:
         path = self.folder / SETS_FILE
         return {row["dataset"]: row for row in _read(path)[1]} if path.exists() else {}
 
-    def all_sets(self, benchmark: Benchmark) -> dict[str, dict[str, Any]]:
-        """Return the same of every set that was measured; what is not on record is made from the data."""
-        found = self.sets()
-        missing = self._measured() - found.keys()
+    def all_sets(self, benchmark: Benchmark) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        """Return the same of every set of a benchmark that was measured, and the names of those that are not here.
+
+        What is not on record is made from the data. Generated sets always are: what is on record may be of other bags.
+        """
+        spec = benchmark.spec
+        measured = self._measured() & set(spec.datasets)
+        found = {n: row for n, row in self.sets().items() if n in measured and n not in spec.generated}
+        missing = measured - found.keys()
         if missing:
-            loaded, _ = load_sets(benchmark.restricted(None, missing))
-            found |= {name: set_row(data) for name, data in loaded.items()}
-        if absent := sorted(missing - found.keys()):
-            msg = (
-                f"Figures need the labels of {listed(absent)}, which are not here. Set GMIL_DATA_HOME to the folder "
-                "that holds the data."
-            )
-            raise DatasetError(msg)
-        return found
+            found |= {name: set_row(data) for name, data in _loaded(benchmark.restricted(None, missing)).items()}
+        return found, sorted(missing - found.keys())
 
     def _measured(self) -> set[str]:
         return {row["dataset"] for records in self.methods() for row in records.rows}
@@ -142,6 +140,13 @@ class Shelf:
         shared = self.sets() | {name: set_row(data) for name, data in sets.items()}
         used = sorted(self._measured() & shared.keys())
         _write(self.folder / SETS_FILE, {"kind": "sets"}, [shared[name] for name in used], _sets_schema())
+
+
+def _loaded(benchmark: Benchmark) -> dict[str, Dataset]:
+    try:
+        return load_sets(benchmark)[0]
+    except DatasetError:  # none is here
+        return {}
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
+import signal
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
-from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, reason_of
-from gmil.errors import ClusterError
+from gmil.benchmark.specification import check_method
+from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, is_interrupted, reason_of
+from gmil.errors import ClusterError, SpecificationError
 from gmil.paper.runs.execution import execute, failed_rows
+from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.store import Store, is_failed
 from gmil.paper.runs.timing import warm_up
 from gmil.safety.atomic import replacing
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     import pyarrow as pa
 
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     from gmil.benchmark.specification import Benchmark, Budget
     from gmil.benchmark.watching import Cost
     from gmil.paper.runs.jobs import Job
+
+_SECONDS_BETWEEN = 0.1
 
 
 def run(
@@ -68,6 +76,7 @@ def run(
     progress : callable, optional
         Called with the number of cells done, of all cells of this run, and what was done.
     """
+    _refuse_absent_methods(benchmark)
     sets, notes = load_sets(benchmark)
     everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
     shelf, store = Shelf(output), Store(output)
@@ -78,12 +87,24 @@ def run(
     hopeless = partial(_why_hopeless, _defaults(everything), store, recorded)
     measured = _measured(missing, hopeless, Path(output), processes, until, retry_failed, client)
     try:
-        for done, cell in enumerate(measured, start=1):
-            if progress is not None:
-                progress(done, len(missing), str(cell))
+        with contextlib.closing(measured):
+            for done, cell in enumerate(measured, start=1):
+                if progress is not None:
+                    progress(done, len(missing), str(cell))
     finally:  # whatever stops the run, what it has measured is on record
         shelf.take(benchmark, everything, sets, store)
     return notes
+
+
+def _refuse_absent_methods(benchmark: Benchmark) -> None:
+    for name in benchmark.labels:
+        check_method(name, benchmark.spec.name)  # an own one was not there when the specification was read
+        if name not in known_methods():
+            msg = (
+                f"The method {name!r} is not imported: what stands in a file is not. Name on the command line what to "
+                f"measure, as in --methods {name}."
+            )
+            raise SpecificationError(msg)
 
 
 def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
@@ -142,8 +163,12 @@ def _measured(
     until: float | None,
     retry_failed: bool,
     client: Any,
-) -> Iterator[Cell]:
-    """Yield cells as they are finished; none is begun after ``until``, or where ``hopeless`` has a reason."""
+) -> Generator[Cell]:
+    """Yield cells as they are finished; none is begun after ``until``, or where ``hopeless`` has a reason.
+
+    Cells that are being measured when nobody asks for the next one are stopped.
+    """
+    stop = threading.Event()
 
     def begin(cell: Cell) -> Cell | None:
         if until is not None and time.monotonic() > until:
@@ -151,7 +176,7 @@ def _measured(
         if (reason := hopeless(cell)) is not None:
             Store(output).write(cell.jobs[0].hash, failed_rows(cell.jobs[0], reason))
         elif client is None:
-            measure_cell(cell, output, retry_failed)
+            measure_cell(cell, output, retry_failed, stop)
         else:
             _keep(client.submit(measure_elsewhere, cell, pure=False).result(), output)
         return cell
@@ -164,20 +189,42 @@ def _measured(
                 if done is not None:
                     yield done
         finally:
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def measure_cell(cell: Cell, output: Path, retry_failed: bool = False) -> None:
-    """Measure a cell in a process of its own; where that ends early, the rows say why."""
-    context = _context()
-    process = context.Process(target=_in_process, args=(cell, output, retry_failed), name="gmil-cell")
-    process.start()
-    process.join()
-    if process.exitcode != 0:
+def measure_cell(cell: Cell, output: Path, retry_failed: bool = False, stop: threading.Event | None = None) -> None:
+    """Measure a cell in a process of its own; where that ends early, the rows say why.
+
+    A cell that is interrupted, or stopped by ``stop``, has no rows: it is missing, and the next run measures it.
+    """
+    process = _context().Process(target=_in_process, args=(cell, output, retry_failed), name="gmil-cell")
+    with _interrupts_held():
+        process.start()
+    while process.is_alive() and not (stop is not None and stop.is_set()):
+        process.join(_SECONDS_BETWEEN)
+    if process.is_alive():
+        process.terminate()
+        process.join()
+    if process.exitcode != 0 and not is_interrupted(process.exitcode):
         store = Store(output)
         stopped = next((job for job in cell.jobs if finished_rows(store, job) is None), None)
         if stopped is not None:
             store.write(stopped.hash, failed_rows(stopped, reason_of(process.exitcode, cell.budget)))
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let processes begin without Ctrl-C, which would end them with a traceback; they take it once they are ready."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on this system
+        yield
+        return
+    resource_tracker.ensure_running()  # it would let Ctrl-C in again when the first process begins
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def measure_elsewhere(cell: Cell) -> dict[str, bytes]:
@@ -209,6 +256,9 @@ def _context() -> Any:
 
 
 def _in_process(cell: Cell, output: Path, retry_failed: bool) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word: the run has one
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     do_jobs(cell, Store(output), Watch, retry_failed)
 
 

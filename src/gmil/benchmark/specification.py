@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.checks.controls import BENCHMARK_CONTROLS
+from gmil.datasets import dataset_names
 from gmil.errors import SpecificationError
+from gmil.model_selection.target_crossval import target_of
+from gmil.own_methods import load_plugin
+from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.parsing import parse_spec
 from gmil.paper.runs.specification import MethodEntry
-from gmil.safety.guard import opening
+from gmil.safety.guard import not_utf8, opening
 
 if TYPE_CHECKING:
     import os
@@ -90,9 +95,11 @@ def load_benchmark(path: str | os.PathLike[str]) -> Benchmark:
     """Read a benchmark from a TOML file; unknown keys and wrong kinds are refused."""
     path = Path(path)
     with opening(path):
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
     except tomllib.TOMLDecodeError as error:
         msg = f"{path} is not TOML: {error}."
         raise SpecificationError(msg) from error
@@ -103,12 +110,16 @@ def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
     """Turn the contents of a TOML file into a benchmark."""
     document = dict(document)
     controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
-    chose = _names(document.pop("chose_defaults", []), "chose_defaults", name, known=document.get("datasets", ()))
-    reference, budget = document.pop("reference", None), document.pop("budget", {})
-    document["method"] = [_with_columns(entry) for entry in document.get("method", [])]
+    chose, reference = document.pop("chose_defaults", []), document.pop("reference", None)
+    budget, entries = document.pop("budget", {}), document.get("method", [])
+    document["method"] = [_with_columns(entry) for entry in entries] if isinstance(entries, list) else entries
     spec = parse_spec(document, name)
-    entries = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
-    spec = spec.having((*spec.methods, *entries))
+    chose = _names(chose, "chose_defaults", name, known=spec.datasets)
+    _refuse_unknown_sets(spec)
+    for entry in spec.methods:
+        check_method(entry.name, name)
+    added = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
+    spec = spec.having((*spec.methods, *added))
     if reference not in [entry.name for entry in spec.methods]:
         msg = f"{name}: reference must be one of its methods, got {reference!r}."
         raise SpecificationError(msg)
@@ -121,7 +132,34 @@ def _with_columns(entry: Any) -> Any:
     if not isinstance(entry, dict) or not isinstance(entry.get("columns"), list):
         return entry
     columns = {setting: column for column, setting in SETTINGS.items()}
-    return {**entry, "columns": [columns.get(name, name) for name in entry["columns"]]}
+    return {**entry, "columns": [columns.get(n, n) if isinstance(n, str) else n for n in entry["columns"]]}
+
+
+def check_method(name: str, where: str) -> None:
+    """Refuse a method that there is not, or that does not predict classes.
+
+    A plugin is loaded, as somebody has installed it. An own method, ``package.module:Class``, is not: a module is
+    imported only where the command line names it, and `gmil.benchmark.run` tells where none has.
+    """
+    if name not in known_methods() and ":" not in name and load_plugin(name) is None:
+        known = sorted(method for method in known_methods() if method not in BENCHMARK_CONTROLS)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else " Your own: package.module:Class."
+        msg = f"{where}: there is no method {name!r}; there are {', '.join(known)}.{hint}"
+        raise SpecificationError(msg)
+    if name in known_methods() and (target := target_of(known_methods()[name]())) != "classes":
+        msg = f"{where}: a benchmark compares methods for two classes, but {name!r} is for {target}. Leave it out."
+        raise SpecificationError(msg)
+
+
+def _refuse_unknown_sets(spec: Spec) -> None:
+    """Refuse a set that gmil does not know; one that is known may be elsewhere."""
+    for name in spec.datasets:
+        if name not in dataset_names() and name not in spec.generated:
+            near = difflib.get_close_matches(name, dataset_names(), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else f" Or make it: [generated.{name}]."
+            msg = f"{spec.name}: there is no set {name!r}; there are {', '.join(dataset_names())}.{hint}"
+            raise SpecificationError(msg)
 
 
 def _names(given: Any, key: str, where: str, known: Collection[str]) -> tuple[str, ...]:
@@ -129,7 +167,7 @@ def _names(given: Any, key: str, where: str, known: Collection[str]) -> tuple[st
         msg = f"{where}: {key} must be a list, got {given!r}."
         raise SpecificationError(msg)
     for item in given:
-        if item not in known:
+        if not isinstance(item, str) or item not in known:
             msg = f"{where}: there is no {item!r} for {key}; there are {', '.join(known)}."
             raise SpecificationError(msg)
     return tuple(given)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import datasets
-from gmil.benchmark.leaderboard import leaderboard, read_leaderboard
-from gmil.benchmark.records import Shelf
+from gmil.benchmark.counting import counted
+from gmil.benchmark.leaderboard import leaderboard_of, read_leaderboard
 from gmil.errors import DatasetError
 from gmil.model_selection.folds import fold_numbers
 from gmil.paper.runs.data import Dataset
@@ -36,16 +36,16 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     benchmark : Benchmark
     folder : path
     """
-    shelf = Shelf(folder)
-    shared = shelf.all_sets(benchmark)
+    published, of = read_leaderboard(folder), counted(benchmark, folder)
+    of.refuse_absent()
     wrong: list[str] = []
-    for name, about in shared.items():
+    for name, about in of.shared.items():
         wrong += _wrong_set(name, about)
     drawn: dict[tuple[Any, ...], Any] = {}
-    for records in shelf.methods():
-        wrong += _wrong_records(records, shared, drawn)
-    again = json.loads(json.dumps(leaderboard(benchmark, folder)))
-    differences, n_figures = _compared(read_leaderboard(folder), again)
+    for records in of.records.values():
+        wrong += _wrong_records(records, of.shared, drawn)
+    again = json.loads(json.dumps(leaderboard_of(benchmark, of)))
+    differences, n_figures = _compared(published, again)
     return wrong + differences, n_figures
 
 

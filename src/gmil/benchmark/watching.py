@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 import time
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 if TYPE_CHECKING:
     from gmil.benchmark.specification import Budget
 
-OVER_TIME, OVER_MEMORY, OVER_FORECAST = 71, 72, 73
+OVER_TIME, OVER_MEMORY, OVER_FORECAST, ABANDONED = 71, 72, 73, 74
 """Exit codes of a process that stopped itself."""
+_INTERRUPTIONS = ("SIGINT", "SIGTERM", "SIGHUP")
+"""Signals of people and schedulers, which say nothing about a method; not every system has all."""
 SURE_BY_FOLDS, SURE_BY_DEFAULT = 1.5, 3
 """A forecast is rough: what is stopped early, by its first folds, or not begun, by what the default setting costs, is
 what would cost so many times what it may.
@@ -84,7 +87,7 @@ class Watch:
         parent = multiprocessing.parent_process()
         while not self._stopped.wait(_SECONDS_BETWEEN):
             is_orphan = parent is not None and not parent.is_alive()
-            code = 1 if is_orphan else exceeded(self.cost(), self.budget)
+            code = ABANDONED if is_orphan else exceeded(self.cost(), self.budget)
             if code is not None:
                 os._exit(code)  # no cleaning up: whatever computes cannot be asked to stop
 
@@ -104,6 +107,12 @@ def forecast(before: tuple[int, float], now: tuple[int, float], total: int) -> f
     """
     each = (now[1] - before[1]) / max(1, now[0] - before[0])
     return now[1] + each * (total - now[0])
+
+
+def is_interrupted(code: int | None) -> bool:
+    """Tell whether a process was stopped from outside, so that its cell is as it was: not measured."""
+    numbers = [getattr(signal, name) for name in _INTERRUPTIONS if hasattr(signal, name)]
+    return code == ABANDONED or code in [-number for number in numbers]
 
 
 def reason_of(code: int | None, budget: Budget) -> str:

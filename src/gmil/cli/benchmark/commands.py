@@ -47,7 +47,9 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     """Measure the cells of SPEC that are missing; a run that was stopped goes on."""
     from joblib import cpu_count
 
-    from gmil.benchmark import leaderboard, load_benchmark, run, write_leaderboard
+    from gmil.benchmark import load_benchmark, run, write_leaderboard
+    from gmil.benchmark.counting import counted
+    from gmil.benchmark.leaderboard import leaderboard_of
 
     whole = load_benchmark(spec)
     folder = _folder_of(spec, output)
@@ -55,10 +57,11 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     processes = cpu_count() if jobs == -1 else jobs or 1
     with cluster(dask) as client:
         notes = run(wanted, output=folder, processes=processes, client=client, progress=_tell, **how)
-    found = leaderboard(whole, folder)
+    of = counted(whole, folder)
+    found = leaderboard_of(whole, of)
     say(f"{write_leaderboard(found, folder)} is written.")
     _print(found, whole)
-    print_notes(notes)
+    print_notes([*notes, *of.notes()])
 
 
 def _tell(done: int, total: int, cell: str) -> None:
@@ -91,9 +94,11 @@ def verify_leaderboard(spec: str, output: str | None) -> None:
 @_folder
 def show_leaderboard(spec: str, output: str | None) -> None:
     """Print the leaderboard: mean ranks, means, wins, ties and losses."""
-    from gmil.benchmark import load_benchmark, read_leaderboard
+    from gmil.benchmark import load_benchmark
+    from gmil.benchmark.leaderboard import present_leaderboard
 
-    _print(read_leaderboard(_folder_of(spec, output)), load_benchmark(spec))
+    benchmark = load_benchmark(spec)
+    _print(present_leaderboard(benchmark, _folder_of(spec, output)), benchmark)
 
 
 @benchmark.command("page")
@@ -103,15 +108,15 @@ def show_leaderboard(spec: str, output: str | None) -> None:
 @click.option("--decisions", metavar="FILE", help="Also write which method is for which bags, and for where, as JSON.")
 def write_pages(spec: str, output: str | None, file: str | None, decisions: str | None) -> None:
     """Write the leaderboard as a page to be searched and sorted."""
-    from gmil.benchmark import load_benchmark, read_leaderboard
+    from gmil.benchmark import load_benchmark
     from gmil.benchmark.decisions import decision_table
+    from gmil.benchmark.leaderboard import present_leaderboard
     from gmil.benchmark.page import write_page
     from gmil.benchmark.where import where_table
     from gmil.paper.runs.output import write_json
 
-    load_benchmark(spec)  # what is wrong with it is said
     folder = _folder_of(spec, output)
-    found = read_leaderboard(folder)
+    found = present_leaderboard(load_benchmark(spec), folder)
     target = folder / "index.html" if file is None else Path(file)
     write_page(found, target)
     if decisions is not None:
@@ -123,8 +128,9 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     from gmil.benchmark.leaderboard import n_not_measured
     from gmil.benchmark.overview import overview
 
+    n_views = 2 if benchmark.chose_defaults else 1  # without any such set, the second would be the first again
     for setting in found["statistics"]:
-        for view in [view for view in overview(found, setting) if view["rows"]]:
+        for view in [view for view in overview(found, setting)[:n_views] if view["rows"]]:
             title = f"{found['title']}; {setting} setting, {view['title']}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,14 +15,18 @@ from gmil import datasets
 from gmil.bags.finite import name_of_bag
 from gmil.bags.tables import missing_entries
 from gmil.datasets.fingerprint import data_fingerprint
-from gmil.errors import BagValidationError, DatasetError
+from gmil.errors import BagValidationError, DatasetError, SpecificationError, listed
+from gmil.safety.guard import first_line
 from gmil.slides.patch_labels import read_patch_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gmil.bags import Bags
     from gmil.paper.runs.specification import Spec
+
+_NOT_FOR_FILES = ("folder", "progress", "return_X_y")
+"""What a specification does not say of data that is made to order."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def load_datasets(
                 raise
             notes.append(f"{name} is not here and is left out; `gmil data list` tells about it.")
     if not found:
-        msg = f"None of the data sets of {spec.name} is here: {', '.join(spec.datasets)}."
+        msg = f"None of the data sets of {spec.name} is here: {', '.join((*spec.datasets, *spec.optional_datasets))}."
         raise DatasetError(msg)
     return found, notes
 
@@ -95,20 +100,40 @@ def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Datase
         bags, y, *further = given[name]
         return Dataset(name, bags, np.asarray(y), *further)
     if name in spec.generated:
-        return _generated(name, **spec.generated[name])
+        return _made(name, spec.generated[name])
     may_download = not spec.is_quick and name not in spec.optional_datasets
     found = datasets.load(name, download_if_missing=may_download)
     return Dataset(name, found.bags, found.y, found.groups, found.instance_y)
+
+
+def check_generated(name: str, how: Mapping[str, Any]) -> None:
+    """Refuse a maker that there is not, and parameters that it does not have."""
+    makers: dict[str, Callable[..., Any]] = {"bags": datasets.make_bags, "slides": datasets.make_slides}
+    maker = how.get("maker", "bags")
+    if maker not in list(makers):
+        msg = f'The maker of {name} must be "bags" or "slides", got {maker!r}.'
+        raise SpecificationError(msg)
+    known = [key for key in inspect.signature(makers[maker]).parameters if key not in _NOT_FOR_FILES]
+    for key in how:
+        if key not in ("maker", *known):
+            msg = f"[generated.{name}] has no key {key!r}; the keys are maker, {listed(known, most=30)}."
+            raise SpecificationError(msg)
+
+
+def _made(name: str, how: Mapping[str, Any]) -> Dataset:
+    try:
+        return _generated(name, **how)
+    except (TypeError, ValueError) as error:  # a value of another kind, or out of range
+        msg = f"[generated.{name}] cannot be made: {first_line(error)}. Correct its parameters."
+        raise SpecificationError(msg) from error
 
 
 def _generated(name: str, maker: str = "bags", **how: Any) -> Dataset:
     """Return bags made to order, by `gmil.make_bags`, or by `gmil.make_slides` with patients as groups."""
     if maker == "slides":
         return _slides(name, how)
-    if maker != "bags":
-        msg = f'The maker of {name} must be "bags" or "slides", got {maker!r}.'
-        raise DatasetError(msg)
-    found = datasets.make_bags(**how)
+    # As of slides: without a seed, every process would have bags of its own.
+    found = datasets.make_bags(**{"random_state": 0, **how})
     return Dataset(name, found.bags, found.y)
 
 

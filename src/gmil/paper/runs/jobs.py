@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gmil.checks.controls import BENCHMARK_CONTROLS, CONTROLS
 from gmil.errors import SpecificationError, listed
@@ -29,6 +29,22 @@ _NOT_PARAMETERS = ("random_state", "n_jobs")
 """The seed is that of the job, and threads are fixed: neither belongs to the setting that is measured."""
 _ALONE, _TOGETHER = 10, 100
 """The first repeats are jobs of their own, which runs with other numbers of repeats share; later ones go together."""
+
+
+class Fingerprinted(Protocol):
+    """What a job asks of its data: a `Dataset`, or what is on record of one."""
+
+    @property
+    def name(self) -> str:
+        """What the set is called."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of bags and labels."""
+
+    @property
+    def instance_y(self) -> Any:
+        """Labels of instances, None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -195,19 +211,19 @@ def sweep_label(sweep: ParameterSweep, value: Any) -> str:
     return f"{sweep.parameter}={value}"
 
 
-def whole_job(spec: Spec, case: Case, data: Dataset) -> Job:
+def whole_job(spec: Spec, case: Case, data: Fingerprinted) -> Job:
     """Return all repeats of a case as one job, for who keeps no rows."""
     return Job(**_shared(spec, case, data), repeat=0, repeats=case.repeats, seed=spec.protocol.seed)
 
 
-def jobs_of(spec: Spec, case: Case, data: Dataset) -> Iterator[Job]:
+def jobs_of(spec: Spec, case: Case, data: Fingerprinted) -> Iterator[Job]:
     """Yield the jobs of a case, whose rows are kept."""
     shared = _shared(spec, case, data)
     for repeat, repeats in blocks_of_repeats(case.repeats):
         yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
 
 
-def _shared(spec: Spec, case: Case, data: Dataset) -> dict[str, Any]:
+def _shared(spec: Spec, case: Case, data: Fingerprinted) -> dict[str, Any]:
     """Return what the jobs of a case share; instances are scored where they have labels and the method has scores."""
     tuned, names = case.settings is not None, ("dataset", "method", "column", "label", "estimator", "settings")
     return {

@@ -81,6 +81,7 @@ def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
     spec = Spec(**{"name": name, "title": name, **values})
     spec.quickly()  # what [quick] says is checked now, and not in the middle of a run
     _refuse_stray_datasets(spec)
+    _check_generated(spec)
     return spec
 
 
@@ -144,14 +145,14 @@ def _values(table: Mapping[str, Any], record: type, where: str) -> dict[str, Any
 
 
 def _refuse_others(key: str, value: Any, where: str) -> None:
-    """Refuse lists of names that hold something else, and parameters of a data set that are no table."""
+    """Refuse lists of names that hold something else, and parameters for or of a data set that are no table."""
     for item in value if key in _TEXTS else ():
         if not isinstance(item, str):
             msg = f"{key} in {where} must be texts, got {item!r}."
             raise SpecificationError(msg)
-    for dataset, params in value.items() if key == "per_dataset" else ():
+    for dataset, params in value.items() if key in ("per_dataset", "generated") else ():
         if not isinstance(params, dict):
-            msg = f"{where}: per_dataset.{dataset} must be a table of parameters, got {params!r}."
+            msg = f"{where}: {key}.{dataset} must be a table of parameters, got {params!r}."
             raise SpecificationError(msg)
 
 
@@ -179,3 +180,11 @@ def _refuse_stray_datasets(spec: Spec) -> None:
         for stray in sorted(datasets - known):
             msg = f"{spec.name}: {where} names the data set {stray!r}, which is not in datasets: {sorted(known)}."
             raise SpecificationError(msg)
+
+
+def _check_generated(spec: Spec) -> None:
+    if spec.generated:
+        from gmil.paper.runs.data import check_generated  # most experiments have none
+
+        for name, how in spec.generated.items():
+            check_generated(name, how)

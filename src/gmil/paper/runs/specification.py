@@ -174,7 +174,8 @@ class Spec:
     quick : mapping
         The fields of the protocol that a quick run changes.
     generated : mapping of mappings
-        Data sets made by `gmil.make_bags`: name to parameters.
+        Data sets made by `gmil.make_bags`, or with ``maker = "slides"`` by `gmil.make_slides`: name to parameters.
+        ``random_state`` is 0 where it is not given.
     is_quick : bool
         Whether this is a quick run.
     missing : {"error", "median", "drop"}
