@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from tests.video.conftest import encode, moving_frames
 
 import gmil
@@ -35,6 +36,7 @@ from gmil.video import (
 )
 from gmil.video import cache as caching
 from gmil.video.batches import Batch, named_videos
+from gmil.video.events import TimeLine
 from gmil.video.indexing import cache_path, vocabulary_path
 from gmil.video.timeline import stretch_scores
 
@@ -494,6 +496,15 @@ def test_segments_lie_in_the_video_apart_and_hold_the_highest_score(scores, rate
     assert all(b.start - a.end > 0 for a, b in itertools.pairwise(ordered))
     shortest = min(0.4, len(scores) / rate if len(scores) > 1 else 0)
     assert all(s.end - s.start >= shortest - 1e-6 for s in found)
+
+
+@pytest.mark.parametrize("n_high", [1, 2, 30])
+def test_scores_that_differ_by_rounding_alone_are_one_segment_without_a_threshold(n_high):
+    scores = np.full(40, -0.3)
+    scores[:n_high] = np.nextafter(-0.3, 0)
+    line = TimeLine.of("fall", 1.0, 0.7, np.arange(40) / 25, scores, expit(scores))
+    assert line.threshold is None
+    assert [segment[:2] for segment in line.segments] == [(0.0, 1.6)]
 
 
 def test_overlap_is_the_share_of_common_time():

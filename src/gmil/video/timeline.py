@@ -83,8 +83,6 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
         Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max()))
         for first, last in _runs(scores > threshold)
     ]
-    if not found:  # scores that differ by rounding alone
-        return [whole]
     surest, *others = sorted(_merged(found), key=lambda segment: -segment.score)
     return [_widened(surest, whole), *(segment for segment in others if _length(segment) >= SHORTEST_SEGMENT)]
 
@@ -93,13 +91,16 @@ def score_threshold(scores: Floats) -> float | None:
     """Return the score above which a moment counts as the event, None where every moment does.
 
     It parts the scores best into two groups (Otsu): most videos that have the event have both kinds of time. Where no
-    moment has a negative score, or the scores do not differ, there is no such number.
+    moment has a negative score, or the scores do not differ by more than rounding, there is no such number.
 
     Parameters
     ----------
     scores : array of shape (n_frames,)
     """
-    return otsu(scores)[0] if scores.min() <= 0 and scores.min() < scores.max() else None
+    if scores.min() > 0 or scores.min() == scores.max():
+        return None
+    limit = otsu(scores)[0]
+    return limit if (scores > limit).any() else None  # between neighbouring numbers there is none
 
 
 def _merged(found: list[Segment]) -> Iterator[Segment]:
