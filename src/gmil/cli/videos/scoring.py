@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gmil.cli.console import print_table
+from gmil.cli.console import print_table, said_warnings
 from gmil.cli.options import json_option
 from gmil.cli.results import number
 from gmil.cli.videos.shared import crops_option, frames_option, video
@@ -41,7 +41,8 @@ def score(model: str, features: str, annotations: str, crops: str, snippet_frame
     starts = np.asarray(bags.instance_info.column("frame"))  # type: ignore[union-attr]
     names = [str(name) for name in bags.bag_ids]  # type: ignore[union-attr]
     known = read_annotations(annotations)
-    found = score_frames(names, bags.split(scores), bags.split(starts), known, snippet_frames)
+    with said_warnings():
+        found = score_frames(names, bags.split(scores), bags.split(starts), known, snippet_frames)
     if as_json:
         click.echo(json.dumps({"model": model, "features": features, **found.as_dict()}, indent=2))
     else:
