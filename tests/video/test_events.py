@@ -36,9 +36,8 @@ from gmil.video import (
 )
 from gmil.video import cache as caching
 from gmil.video.batches import Batch, named_videos
-from gmil.video.events import TimeLine
 from gmil.video.indexing import cache_path, vocabulary_path
-from gmil.video.timeline import stretch_scores
+from gmil.video.timeline import TimeLine, stretch_scores
 
 
 def run(*arguments):
@@ -372,6 +371,15 @@ def test_other_frame_features_fit_in_the_same_way(folder, tmp_path, kind):
     fast, slow = json.loads(result.stdout)
     assert (fast["events"][0]["happens"], slow["events"][0]["happens"]) == (True, False)
     assert fast["events"][0]["time_line"]["time"][-1] == pytest.approx(0.76, abs=0.001)
+
+
+def test_times_of_labels_are_not_compared_with_numbers_of_rows(folder, tmp_path):
+    other = write_other_features(tmp_path / "features", "npy")
+    rows = [f"v{i}.webm,{'fast,0.1,0.5' if i % 2 else ',,'}" for i in range(8)]
+    (tmp_path / "labels.csv").write_text("\n".join(["video,event,start,end", *rows]))
+    result = run("cv", other, "--labels", tmp_path / "labels.csv", "--folds", 4, "--json")
+    assert json.loads(result.stdout)["events"][0]["time_found"] is None
+    assert "the features no times, so that time lines are not evaluated" in result.stderr
 
 
 def test_detectors_of_other_features_ask_for_them(folder, tmp_path):

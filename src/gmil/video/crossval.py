@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
     from gmil.model_selection.scoring import Measured
-    from gmil.video.events import TimeLine
     from gmil.video.labels import LabelledVideos
+    from gmil.video.timeline import TimeLine
     from gmil.video.vocabulary import Block
 
 VOCABULARIES = ("folds", "shared")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from gmil.video.events import EventDetectors, TimeLine
-    from gmil.video.timeline import Segment
+    from gmil.video.events import EventDetectors
+    from gmil.video.timeline import Segment, TimeLine
     from gmil.video.vocabulary import Vocabulary
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gmil.video.detection import Detection
-    from gmil.video.events import TimeLine
-    from gmil.video.timeline import Segment
+    from gmil.video.timeline import Segment, TimeLine
 
 _COLUMNS = ("video", "event", "start", "end", "probability", "score", "tolerance")
 _EDL_RATE = 25
@@ -34,7 +33,7 @@ def write_events(detections: Sequence[Detection], path: str | os.PathLike[str], 
         ``.csv`` or ``.json``: a row for every segment. ``.vtt`` (WebVTT, subtitles of a player) and ``.edl`` (CMX 3600,
         an edit list at 25 frames per second): of one video.
     tolerance : float
-        Seconds by which a start or an end may be off, as ``EventDetectors.tolerance`` has them.
+        Seconds by which a start or an end may be off, as ``EventDetectors.tolerance_of`` has them.
     """
     path = Path(path)
     write = _WRITERS.get(path.suffix.lower())

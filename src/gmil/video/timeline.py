@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +28,66 @@ class Segment(NamedTuple):
     start: float
     end: float
     score: float
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """One event in one video.
+
+    Attributes
+    ----------
+    event : str
+    decision : float
+        Above zero where the event is detected.
+    probability : float
+        How sure, from 0 to 1.
+    times : array of shape (n_frames,)
+        Seconds.
+    scores : array of shape (n_frames,)
+        How much every frame shows the event: log-odds, smoothed; or the decision about the stretch of video around it.
+    segments : list of Segment
+        When it happens, the surest first; none where it does not.
+    probabilities : array of shape (n_frames,)
+        Of the event in every frame, or in the stretch of video around it.
+    threshold : float or None
+        The probability above which a moment counts as the event. Where it does not happen this is one half, the
+        threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
+    """
+
+    event: str
+    decision: float
+    probability: float
+    times: Floats
+    scores: Floats
+    segments: list[Segment]
+    probabilities: Floats
+    threshold: float | None
+
+    @classmethod
+    def of(
+        cls, event: str, decision: float, probability: float, times: Floats, scores: Floats, probabilities: Floats
+    ) -> TimeLine:
+        """Return the time line with its segments and their threshold.
+
+        Parameters
+        ----------
+        event : str
+        decision, probability : float
+            About the whole video.
+        times, scores, probabilities : array of shape (n_frames,)
+        """
+        found = segments(scores, times) if decision > 0 else []
+        threshold = _threshold(scores, probabilities) if decision > 0 else 0.5
+        return cls(event, decision, probability, times, scores, found, probabilities, threshold)
+
+
+def _threshold(scores: Floats, probabilities: Floats) -> float | None:
+    """Return the probability between those of the moments that count as the event and those that do not."""
+    limit = score_threshold(scores)
+    if limit is None:
+        return 0.5 if scores.min() > 0 else None
+    counts = scores > limit
+    return float(probabilities[counts].min() + probabilities[~counts].max()) / 2
 
 
 def stretch_scores(decide: Callable[[Bags], Floats], instances: Floats, times: Floats, seconds: float) -> Floats:

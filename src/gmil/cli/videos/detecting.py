@@ -58,8 +58,9 @@ def detect(
         write_page(found, html)
         say(f"{html} is written.")
     if events is not None and found:
-        write_events(found, events, detectors.tolerance)
-        say(f"{events} is written; times may be off by {detectors.tolerance:.1f} s.")
+        tolerance = max(detectors.tolerance_of(detection.time_lines[0].times) for detection in found)
+        write_events(found, events, tolerance)
+        say(f"{events} is written; times may be off by {tolerance:.1f} s.")
     end_with(failures)
 
 

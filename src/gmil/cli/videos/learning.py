@@ -142,7 +142,7 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
             vocabulary=words,
             balanced=options["balanced"],
             topics=options["topics"],
-            time_lines=any(data.spans),
+            time_lines=_has_times(data),
             seed=seed,
             blocks=() if known is None else known.blocks,
             progress=progress,
@@ -155,6 +155,18 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
         click.echo(json.dumps({**about, "events": rows}, indent=2))
     else:
         _print_rows(rows, about)
+
+
+def _has_times(data: LabelledVideos) -> bool:
+    """Tell whether time lines can be compared with the labels; say it where only the features stand in the way."""
+    from gmil.video.features import times_are_known
+
+    if not any(data.spans):
+        return False
+    if times_are_known(data.bags):
+        return True
+    say("The labels have start and end, but the features no times, so that time lines are not evaluated. Add time.")
+    return False
 
 
 def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:

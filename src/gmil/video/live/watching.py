@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
-    from gmil.video.events import EventDetectors, TimeLine
+    from gmil.video.events import EventDetectors
     from gmil.video.histograms import FrameHistograms
+    from gmil.video.timeline import TimeLine
 
 CONTEXT = 3.0
 """Seconds of the past that a decision is about."""
