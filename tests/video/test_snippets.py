@@ -78,7 +78,25 @@ def test_lists_come_from_other_machines(tmp_path):
     listing.write_text("/home/yu/i3d/b_i3d.npy\ni3d/a_i3d.npy 0\n")
     assert read_features(listing).bag_ids.tolist() == ["b_i3d", "a_i3d"]
     listing.write_text("nowhere.npy\n")
-    with pytest.raises(MissingFileError, match=r"lists 1 files that are not there: nowhere.npy"):
+    with pytest.raises(MissingFileError, match=r"lists 1 file that is not there: nowhere.npy"):
+        read_features(listing)
+
+
+def test_a_list_takes_the_file_whose_path_ends_most_alike(tmp_path):
+    for i, folder in enumerate(["rgb/train", "rgb/test", "flow/test"]):
+        (tmp_path / folder).mkdir(parents=True)
+        np.save(tmp_path / folder / "a.npy", np.full((2, 3), i))
+    listing = tmp_path / "some.list"
+    for i, line in enumerate(["/home/yu/train/a.npy", "/home/yu/rgb/test/a.npy", "D:\\yu\\flow\\test\\a.mp4"]):
+        listing.write_text(f"{line}\n")
+        assert read_features(listing).instances[0, 0] == i
+    for line in ("/home/yu/a.npy", "/home/yu/test/a.npy"):
+        listing.write_text(f"{line}\n")
+        with pytest.raises(FormatError, match=rf"lists {line}, which may be .*a.npy or .*a.npy. Write its path"):
+            read_features(listing)
+    np.save(tmp_path / "rgb" / "test" / "b.npy", crops(3))
+    listing.write_text("/home/yu/train/b.npy\n/home/yu/test/b.npy\n")
+    with pytest.raises(MissingFileError, match=r"lists /home/yu/train/b.npy and .* but there is only .*b.npy for both"):
         read_features(listing)
 
 
