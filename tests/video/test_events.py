@@ -398,13 +398,13 @@ def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
 
 
 def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
-    (tmp_path / "wide.csv").write_text("video,jump,fall\nv0,1,0\nv1,0,\nv2,1,1\n")
+    (tmp_path / "wide.csv").write_text("video,jump,fall\nv0,1,0\nv1,0,0\nv2,1,1\n")
     wide = read_event_labels(tmp_path / "wide.csv")
     (tmp_path / "long.csv").write_text("video,event\nv0,jump\nv1,\nv2,jump; fall\n")
     long = read_event_labels(tmp_path / "long.csv")
     assert wide.events == long.events == ["fall", "jump"]
     assert wide.of_video == long.of_video == {"v0": {"jump"}, "v1": set(), "v2": {"jump", "fall"}}
-    (tmp_path / "semicolons.csv").write_text("video;jump;fall\nv0;1;0\nv1;0;\nv2;1;1\n")
+    (tmp_path / "semicolons.csv").write_text("video;jump;fall\nv0;1;0\nv1;0;0\nv2;1;1\n")
     assert read_event_labels(tmp_path / "semicolons.csv") == wide
     data = match_labels(read_features(folder / "frames.parquet"), wide)
     assert data.y.tolist() == [[0, 1], [0, 0], [1, 1]]
@@ -419,6 +419,12 @@ def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
         ("video,event\n\xe9,jump\n", r"is no UTF-8 text: .* byte 0xe9 .* Save it as UTF-8"),
         ("clip,event\na,b\n", "has no column 'video'"),
         ("video,jump\na,maybe\n", "Line 2 .* has 'maybe' for 'jump'"),
+        ("video,jump,fall\na,1,0\nb,0,\n", "Line 3 .* does not say whether 'fall' happens in b. Write 1"),
+        ("video,jump,fall\na,1\n", "Line 2 .* does not say whether 'fall' happens in a"),
+        ("video,jump,fall,jump\na,1,0,0\n", "has the column 'jump' more than once"),
+        ("video,jump\na,1\na,0\n", "Line 3 .* says of a that nothing happens, and a line before that jump does"),
+        ("video,event\na,jump\na,\n", "Line 3 .* says of a that nothing happens, and a line before that jump does"),
+        ("video,event\na,\na,jump\n", "Line 3 .* says of a that jump happens, and a line before that nothing does"),
         ("video,event\na,\n", "names no event"),
         ("video,event\n,jump\n", "Line 2 .* names no video"),
         ("video,event,start,end\na,jump,soon,2\n", "Line 2 .* has 'soon' for a time"),
