@@ -142,6 +142,16 @@ def test_what_is_indexed_is_not_done_again(folder, tmp_path, monkeypatch):
     assert not [file for file in cache_path(output).iterdir() if file.name.startswith(".")]
 
 
+def test_videos_that_are_not_named_again_are_said_to_be_gone(folder, tmp_path):
+    output, videos = tmp_path / "f.parquet", [folder / f"v{i}.webm" for i in range(3)]
+    first = run("index", *videos[:2], "-o", output, "--words", 4)
+    assert "any more" not in first.stderr
+    assert "any more" not in run("index", *videos, "-o", output, "--words", 4).stderr
+    result = run("index", videos[2], "-o", output, "--words", 4)
+    assert "f.parquet: 1 video; 4 words used again." in result.stderr
+    assert "2 videos that were in it are not any more: v0.webm, v1.webm. Name all videos to keep them" in result.stderr
+
+
 def test_a_video_that_breaks_off_leaves_no_half_file(folder, tmp_path):
     data = (folder / "v0.webm").read_bytes()
     (tmp_path / "cut.webm").write_bytes(data[: int(0.6 * len(data))])
