@@ -292,6 +292,17 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
 
 
+def test_an_area_that_no_fold_has_is_null_and_the_reason_is_said(folder, tmp_path):
+    rows = [f"v{i}.webm,{'fast' if i % 2 else ''},{i % 2}{i // 4}" for i in range(8)]  # cameras see one kind alone
+    (tmp_path / "labels.csv").write_text("\n".join(["video,event,camera", *rows]))
+    options = ["--labels", tmp_path / "labels.csv", "--folds", 4, "--vocabulary", "shared", "--group", "camera"]
+    result = run("cv", folder / "frames.parquet", *options, "--json")
+    [row] = json.loads(result.stdout, parse_constant=pytest.fail)["events"]
+    assert (row["auc"], row["auc_interval"], row["auc_folds_dropped"]) == (None, [None, None], 4)
+    assert "fast has no AUC: no fold has videos with and without it." in result.stderr
+    assert "nan" not in run("cv", folder / "frames.parquet", *options).stdout
+
+
 def test_cv_names_the_topics(folder):
     said = "shared by all folds"
     options = ["--labels", folder / "labels.csv", "--folds", 4, "--vocabulary", "shared"]
