@@ -40,7 +40,7 @@ class TimeLine:
     decision : float
         Above zero where the event is detected.
     probability : float
-        How sure, from 0 to 1.
+        That the video shows the event, from 0 to 1.
     times : array of shape (n_frames,)
         Seconds.
     scores : array of shape (n_frames,)
@@ -48,10 +48,11 @@ class TimeLine:
     segments : list of Segment
         When it happens, the surest first; none where it does not.
     probabilities : array of shape (n_frames,)
-        Of the event in every frame, or in the stretch of video around it.
+        The scores on a scale from 0 to 1 (the logistic curve of log-odds), which tells moments apart; they need not
+        agree with ``probability``.
     threshold : float or None
-        The probability above which a moment counts as the event. Where it does not happen this is one half, the
-        threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
+        What ``probabilities`` are above where a moment counts as the event. Where it does not happen this is one half,
+        the threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
     """
 
     event: str
