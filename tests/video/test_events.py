@@ -100,7 +100,7 @@ def test_nothing_is_written_where_no_video_can_be_read(tmp_path):
     (tmp_path / "broken.mp4").write_text("no video")
     result = run("index", tmp_path / "broken.mp4", "-o", tmp_path / "f.parquet")
     assert result.exit_code == 2
-    assert "None of 1 videos can be indexed" in result.stderr
+    assert "None of 1 video can be indexed" in result.stderr
     assert not (tmp_path / "f.parquet").exists()
 
 
@@ -235,7 +235,7 @@ def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
     model, page = tmp_path / "events.gmil", tmp_path / "page.html"
     trained = run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", model)
     assert trained.exit_code == 0, trained.stderr
-    assert "1 detectors from 8 videos (fast 4)" in trained.stderr
+    assert "1 detector from 8 videos (fast 4)" in trained.stderr
     encode(tmp_path / "new.webm", moving_frames(seed=50, speed=4))
     (tmp_path / "bad.webm").write_text("no video")
     table = run("detect", model, tmp_path / "new.webm", tmp_path / "bad.webm", "--html", page)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags.parquet_files import open_parquet, parquet_writer
-from gmil.errors import FormatError, GmilError, ModelFileError, VideoError
+from gmil.errors import FormatError, GmilError, ModelFileError, VideoError, count_of
 from gmil.safety.atomic import replacing
 from gmil.video.batches import Batch, named_videos, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
@@ -133,7 +133,7 @@ def _dropped(output: str | os.PathLike[str], named: Mapping[str, Path]) -> list[
 def _some(results: dict[str, Any], batch: Batch) -> dict[str, Any]:
     """Return results of videos; that all have failed is an error."""
     if not results:
-        msg = f"None of {len(batch.failures)} videos can be indexed: {next(iter(batch.failures.values()))}"
+        msg = f"None of {count_of(len(batch.failures), 'video')} can be indexed: {next(iter(batch.failures.values()))}"
         raise VideoError(msg)
     return results
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.errors import FormatError, VideoError, listed
+from gmil.errors import FormatError, VideoError, count_of, listed
 from gmil.io.formats.delimited import delimiter_in
 from gmil.safety.guard import expect, opening, parsing
 from gmil.video.snippets.names import short_name
@@ -230,10 +230,12 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     notes = []
     if len(keep) < len(names):
         left = [name for name in names if name not in found]
-        notes.append(f"{len(left)} videos have no label and are left out: {listed(left)}.")
+        how_many = count_of(len(left), "video has no label and is", "videos have no label and are")
+        notes.append(f"{how_many} left out: {listed(left)}.")
     unused = sorted(set(labels.of_video) - set(found.values()))
     if unused:
-        notes.append(f"{len(unused)} labelled videos have no features: {listed(unused)}.")
+        how_many = count_of(len(unused), "labelled video has", "labelled videos have")
+        notes.append(f"{how_many} no features: {listed(unused)}.")
     labelled = [found[names[i]] for i in keep]
     spans = [{e: labels.spans[name, e] for e in labels.events if (name, e) in labels.spans} for name in labelled]
     happens = [labels.of_video[name] for name in labelled]

@@ -84,7 +84,7 @@ def train(output: str, stretch: float | None, smoothing: float | None, seed: int
     )
     detectors.save(output)
     counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
-    say(f"{output}: {len(data.events)} detectors from {len(data.bags)} videos ({counts}).")
+    say(f"{output}: {count_of(len(data.events), 'detector')} from {count_of(len(data.bags), 'video')} ({counts}).")
 
 
 def _one_source(first: str | None, second: str | None) -> str:
@@ -187,7 +187,7 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
         for row in rows
     ]
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
-    by = f" by {about['groups']} groups" if about["groups"] else ""
+    by = f" by {count_of(about['groups'], 'group')}" if about["groups"] else ""
     title = (
         f"{method} on {about['videos']} videos, {about['folds']}-fold{by}, seed {about['seed']}; "
         f"vocabulary: {about['vocabulary']}; topics: {_topics_text(about)}; per cent (95 % interval)"

@@ -11,6 +11,7 @@ from gmil.cli.console import print_table, said_warnings
 from gmil.cli.options import json_option
 from gmil.cli.results import number
 from gmil.cli.videos.shared import crops_option, frames_option, video
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from gmil.video.snippets.scoring import FrameScores
@@ -63,5 +64,6 @@ def _print(found: FrameScores, model: str) -> None:
             for kind, (area, precision, n) in found.by_class.items()
         ),
     ]
-    title = f"{model} on {found.n_frames} frames of {found.n_videos} videos; a class is scored with all normal videos"
+    frames, videos = count_of(found.n_frames, "frame"), count_of(found.n_videos, "video")
+    title = f"{model} on {frames} of {videos}; a class is scored with all normal videos"
     print_table(["videos", "number", "frame AUC", "frame AP"], rows, title=title)
