@@ -415,6 +415,34 @@ def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
     assert "v1.webm has no features in" in result.stderr
 
 
+def test_detectors_of_an_index_take_no_other_features(folder, tmp_path):
+    np.save(tmp_path / "v1.npy", np.ones((20, 12), dtype=np.float32))
+    run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil", "--topics", 0)
+    own, other = (
+        run("detect", tmp_path / "e.gmil", folder / "v1.webm", "--features", features, "--json")
+        for features in (folder / "frames.parquet", tmp_path)
+    )
+    assert own.exit_code == 0, own.stderr
+    assert (other.exit_code, "was not indexed with their vocabulary. Leave out" in other.stderr) == (
+        2,
+        True,
+    )
+
+
+def test_missing_features_are_not_advised_to_an_option_that_is_not_there(folder, tmp_path):
+    other = write_other_features(tmp_path / "features", "npy")
+    np.save(other / "v3.npy", np.full((20, 3), np.nan, dtype=np.float32))
+    result = run("train", other, "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil")
+    assert (result.exit_code, "--missing" in result.stderr) == (2, False)
+    assert "Fill them, or leave out such frames." in result.stderr
+
+
+@pytest.mark.parametrize(("name", "message"), [("x.srt", "Events are written as"), ("x.vtt", "is about one video")])
+def test_a_file_of_events_is_refused_before_the_work(folder, tmp_path, name, message):
+    result = run("detect", tmp_path / "no.gmil", folder / "v1.webm", folder / "v2.webm", "--events", tmp_path / name)
+    assert (result.exit_code, message in result.stderr) == (2, True)
+
+
 # ------------------------------------------------------------------ labels
 
 

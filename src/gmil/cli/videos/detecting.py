@@ -42,11 +42,14 @@ def detect(
     """
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
-    from gmil.video.exports import write_events
+    from gmil.video.batches import named_videos
+    from gmil.video.exports import refuse_events_file, write_events
 
     for target in (html, events):
         if target is not None:
             refuse_target(target, model, *videos)
+    if events is not None:
+        refuse_events_file(events, len(named_videos(videos)))
     detectors = EventDetectors.load(model)
     with Progress("Videos") as progress:
         found, failures = find(detectors, videos, features=features, rate=rate, n_processes=jobs, progress=progress)
