@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 from tests.video.conftest import encode, moving_frames
 
 import gmil
@@ -36,7 +37,7 @@ from gmil.video import (
 from gmil.video import cache as caching
 from gmil.video.batches import Batch, named_videos
 from gmil.video.indexing import cache_path, vocabulary_path
-from gmil.video.timeline import stretch_scores
+from gmil.video.timeline import TimeLine, stretch_scores
 
 
 def run(*arguments):
@@ -99,7 +100,7 @@ def test_nothing_is_written_where_no_video_can_be_read(tmp_path):
     (tmp_path / "broken.mp4").write_text("no video")
     result = run("index", tmp_path / "broken.mp4", "-o", tmp_path / "f.parquet")
     assert result.exit_code == 2
-    assert "None of 1 videos can be indexed" in result.stderr
+    assert "None of 1 video can be indexed" in result.stderr
     assert not (tmp_path / "f.parquet").exists()
 
 
@@ -139,6 +140,16 @@ def test_what_is_indexed_is_not_done_again(folder, tmp_path, monkeypatch):
     index_videos([folder / "v0.webm"], output, IndexSettings(n_words=4))  # other words, the same sample
     assert looks == ["v0.webm"]
     assert not [file for file in cache_path(output).iterdir() if file.name.startswith(".")]
+
+
+def test_videos_that_are_not_named_again_are_said_to_be_gone(folder, tmp_path):
+    output, videos = tmp_path / "f.parquet", [folder / f"v{i}.webm" for i in range(3)]
+    first = run("index", *videos[:2], "-o", output, "--words", 4)
+    assert "any more" not in first.stderr
+    assert "any more" not in run("index", *videos, "-o", output, "--words", 4).stderr
+    result = run("index", videos[2], "-o", output, "--words", 4)
+    assert "f.parquet: 1 video; 4 words used again." in result.stderr
+    assert "2 videos that were in it are not any more: v0.webm, v1.webm. Name all videos to keep them" in result.stderr
 
 
 def test_a_video_that_breaks_off_leaves_no_half_file(folder, tmp_path):
@@ -224,7 +235,7 @@ def test_train_and_detect_say_what_happens_and_when(folder, tmp_path):
     model, page = tmp_path / "events.gmil", tmp_path / "page.html"
     trained = run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", model)
     assert trained.exit_code == 0, trained.stderr
-    assert "1 detectors from 8 videos (fast 4)" in trained.stderr
+    assert "1 detector from 8 videos (fast 4)" in trained.stderr
     encode(tmp_path / "new.webm", moving_frames(seed=50, speed=4))
     (tmp_path / "bad.webm").write_text("no video")
     table = run("detect", model, tmp_path / "new.webm", tmp_path / "bad.webm", "--html", page)
@@ -279,6 +290,17 @@ def test_cv_names_the_vocabulary(folder, vocabulary, said):
     assert 0 <= row["time_found"] <= 1
     assert found["topics"] == [25, 50, 100]
     assert f"{said}; topics: none" in run("cv", folder / "frames.parquet", *options, "--topics", 0).stdout
+
+
+def test_an_area_that_no_fold_has_is_null_and_the_reason_is_said(folder, tmp_path):
+    rows = [f"v{i}.webm,{'fast' if i % 2 else ''},{i % 2}{i // 4}" for i in range(8)]  # cameras see one kind alone
+    (tmp_path / "labels.csv").write_text("\n".join(["video,event,camera", *rows]))
+    options = ["--labels", tmp_path / "labels.csv", "--folds", 4, "--vocabulary", "shared", "--group", "camera"]
+    result = run("cv", folder / "frames.parquet", *options, "--json")
+    [row] = json.loads(result.stdout, parse_constant=pytest.fail)["events"]
+    assert (row["auc"], row["auc_interval"], row["auc_folds_dropped"]) == (None, [None, None], 4)
+    assert "fast has no AUC: no fold has videos with and without it." in result.stderr
+    assert "nan" not in run("cv", folder / "frames.parquet", *options).stdout
 
 
 def test_cv_names_the_topics(folder):
@@ -372,6 +394,15 @@ def test_other_frame_features_fit_in_the_same_way(folder, tmp_path, kind):
     assert fast["events"][0]["time_line"]["time"][-1] == pytest.approx(0.76, abs=0.001)
 
 
+def test_times_of_labels_are_not_compared_with_numbers_of_rows(folder, tmp_path):
+    other = write_other_features(tmp_path / "features", "npy")
+    rows = [f"v{i}.webm,{'fast,0.1,0.5' if i % 2 else ',,'}" for i in range(8)]
+    (tmp_path / "labels.csv").write_text("\n".join(["video,event,start,end", *rows]))
+    result = run("cv", other, "--labels", tmp_path / "labels.csv", "--folds", 4, "--json")
+    assert json.loads(result.stdout)["events"][0]["time_found"] is None
+    assert "the features no times, so that time lines are not evaluated" in result.stderr
+
+
 def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
     other = write_other_features(tmp_path / "features", "npy")
     run("train", other, "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil")
@@ -384,17 +415,45 @@ def test_detectors_of_other_features_ask_for_them(folder, tmp_path):
     assert "v1.webm has no features in" in result.stderr
 
 
+def test_detectors_of_an_index_take_no_other_features(folder, tmp_path):
+    np.save(tmp_path / "v1.npy", np.ones((20, 12), dtype=np.float32))
+    run("train", folder / "frames.parquet", "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil", "--topics", 0)
+    own, other = (
+        run("detect", tmp_path / "e.gmil", folder / "v1.webm", "--features", features, "--json")
+        for features in (folder / "frames.parquet", tmp_path)
+    )
+    assert own.exit_code == 0, own.stderr
+    assert (other.exit_code, "was not indexed with their vocabulary. Leave out" in other.stderr) == (
+        2,
+        True,
+    )
+
+
+def test_missing_features_are_not_advised_to_an_option_that_is_not_there(folder, tmp_path):
+    other = write_other_features(tmp_path / "features", "npy")
+    np.save(other / "v3.npy", np.full((20, 3), np.nan, dtype=np.float32))
+    result = run("train", other, "--labels", folder / "labels.csv", "-o", tmp_path / "e.gmil")
+    assert (result.exit_code, "--missing" in result.stderr) == (2, False)
+    assert "Fill them, or leave out such frames." in result.stderr
+
+
+@pytest.mark.parametrize(("name", "message"), [("x.srt", "Events are written as"), ("x.vtt", "is about one video")])
+def test_a_file_of_events_is_refused_before_the_work(folder, tmp_path, name, message):
+    result = run("detect", tmp_path / "no.gmil", folder / "v1.webm", folder / "v2.webm", "--events", tmp_path / name)
+    assert (result.exit_code, message in result.stderr) == (2, True)
+
+
 # ------------------------------------------------------------------ labels
 
 
 def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
-    (tmp_path / "wide.csv").write_text("video,jump,fall\nv0,1,0\nv1,0,\nv2,1,1\n")
+    (tmp_path / "wide.csv").write_text("video,jump,fall\nv0,1,0\nv1,0,0\nv2,1,1\n")
     wide = read_event_labels(tmp_path / "wide.csv")
     (tmp_path / "long.csv").write_text("video,event\nv0,jump\nv1,\nv2,jump; fall\n")
     long = read_event_labels(tmp_path / "long.csv")
     assert wide.events == long.events == ["fall", "jump"]
     assert wide.of_video == long.of_video == {"v0": {"jump"}, "v1": set(), "v2": {"jump", "fall"}}
-    (tmp_path / "semicolons.csv").write_text("video;jump;fall\nv0;1;0\nv1;0;\nv2;1;1\n")
+    (tmp_path / "semicolons.csv").write_text("video;jump;fall\nv0;1;0\nv1;0;0\nv2;1;1\n")
     assert read_event_labels(tmp_path / "semicolons.csv") == wide
     data = match_labels(read_features(folder / "frames.parquet"), wide)
     assert data.y.tolist() == [[0, 1], [0, 0], [1, 1]]
@@ -409,6 +468,12 @@ def test_labels_in_both_forms_and_by_name_without_suffix(folder, tmp_path):
         ("video,event\n\xe9,jump\n", r"is no UTF-8 text: .* byte 0xe9 .* Save it as UTF-8"),
         ("clip,event\na,b\n", "has no column 'video'"),
         ("video,jump\na,maybe\n", "Line 2 .* has 'maybe' for 'jump'"),
+        ("video,jump,fall\na,1,0\nb,0,\n", "Line 3 .* does not say whether 'fall' happens in b. Write 1"),
+        ("video,jump,fall\na,1\n", "Line 2 .* does not say whether 'fall' happens in a"),
+        ("video,jump,fall,jump\na,1,0,0\n", "has the column 'jump' more than once"),
+        ("video,jump\na,1\na,0\n", "Line 3 .* says of a that nothing happens, and a line before that jump does"),
+        ("video,event\na,jump\na,\n", "Line 3 .* says of a that nothing happens, and a line before that jump does"),
+        ("video,event\na,\na,jump\n", "Line 3 .* says of a that jump happens, and a line before that nothing does"),
         ("video,event\na,\n", "names no event"),
         ("video,event\n,jump\n", "Line 2 .* names no video"),
         ("video,event,start,end\na,jump,soon,2\n", "Line 2 .* has 'soon' for a time"),
@@ -494,6 +559,15 @@ def test_segments_lie_in_the_video_apart_and_hold_the_highest_score(scores, rate
     assert all(b.start - a.end > 0 for a, b in itertools.pairwise(ordered))
     shortest = min(0.4, len(scores) / rate if len(scores) > 1 else 0)
     assert all(s.end - s.start >= shortest - 1e-6 for s in found)
+
+
+@pytest.mark.parametrize("n_high", [1, 2, 30])
+def test_scores_that_differ_by_rounding_alone_are_one_segment_without_a_threshold(n_high):
+    scores = np.full(40, -0.3)
+    scores[:n_high] = np.nextafter(-0.3, 0)
+    line = TimeLine.of("fall", 1.0, 0.7, np.arange(40) / 25, scores, expit(scores))
+    assert line.threshold is None
+    assert [segment[:2] for segment in line.segments] == [(0.0, 1.6)]
 
 
 def test_overlap_is_the_share_of_common_time():

@@ -116,3 +116,22 @@ def test_scores_of_frames_find_when_better_than_decisions_about_stretches(tmp_pa
     again = EventDetectors.load(tmp_path / "m")
     assert again.smoothing == by_frames.smoothing
     np.testing.assert_array_equal(again.smoothed_scores(test), by_frames.smoothed_scores(test))
+
+
+@pytest.mark.parametrize("of_one", [1, 16])
+def test_a_bandwidth_that_is_chosen_without_times_counts_rows(tmp_path, of_one):
+    timed, y, _ = events_in_noise(40, 1)
+    info = {name: timed.instance_info.column(name).to_numpy() for name in ("video", "frame")}
+    info["frame"], info["time"] = info["frame"] * of_one, np.full(timed.n_instances, np.nan)
+    untimed = gmil.Bags(timed.instances, timed.offsets, None, None, info)
+    in_seconds, in_rows = (EventDetectors.fit(bags, y, ["jump"]) for bags in (timed, untimed))
+    assert (in_seconds.smoothing_in_rows, in_rows.smoothing_in_rows) == (False, True)
+    assert in_rows.smoothing == pytest.approx(25 * in_seconds.smoothing)
+    in_rows.save(tmp_path / "m")
+    again = EventDetectors.load(tmp_path / "m")
+    for test in (timed, untimed):
+        np.testing.assert_allclose(again.smoothed_scores(test), in_seconds.smoothed_scores(timed), atol=1e-9)
+    [[one], *_], [[other], *_] = again.time_lines(timed), in_seconds.time_lines(timed)
+    np.testing.assert_allclose(one.scores, other.scores, atol=1e-9)
+    assert again.tolerance_of(one.times) == pytest.approx(in_seconds.tolerance)
+    assert np.isnan(again.tolerance)

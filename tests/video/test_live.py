@@ -189,6 +189,33 @@ def test_what_cannot_be_watched_is_refused(model, tmp_path):
         list(watch(detectors, "a.mp4", every=0))
 
 
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        (blinking(5), "s.mkv has 5 frames, but a descriptor spans 9"),
+        (blinking(30, height=8, width=8), "s.mkv is 8x8 pixels, but a descriptor spans"),
+    ],
+)
+def test_a_file_that_no_descriptor_fits_in_is_refused(model, tmp_path, frames, message):
+    result = run("watch", model, lossless(tmp_path / "s.mkv", frames))
+    assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+def test_small_pictures_of_a_camera_are_said(model, monkeypatch):
+    from gmil.video.live import watching
+
+    pictures = as_frames([np.zeros((8, 8), dtype=np.uint8)] * 3)
+    monkeypatch.setattr(watching, "Source", scripted(*pictures))
+    [report] = watch(EventDetectors.load(model), "rtsp://camera/x")
+    assert (report["status"], "is 8x8 pixels" in report["text"]) == ("small", True)
+
+
+def test_options_that_cannot_be_are_refused_before_anything_is_said(model):
+    result = run("watch", model, "a.mp4", "--every", -1)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "gmil: every must be a number of seconds above 0, got -1.0.\n"
+
+
 def test_an_address_that_nobody_serves_is_said_without_its_password(model):
     result = run("watch", model, "rtsp://me:secret@127.0.0.1:9/x", "--reconnects", 0, "--patience", 1)
     assert result.exit_code != 0

@@ -88,6 +88,12 @@ def test_events_are_named_with_how_sure_they_are(visit, page_path):  # noqa: F81
     assert page.locator("svg rect").count() == 1
 
 
+def test_a_curve_is_called_a_score_and_not_the_probability_beside_it(page_path):
+    text = page_path.read_text(encoding="utf-8")
+    assert "A curve is the score of each moment, on a scale from 0 to 100 %" in text
+    assert "the probability of the event at each moment" not in text
+
+
 def heights(page, event):
     """Return where the points of a curve lie, from 0 at the bottom of its box to 1 at the top."""
     points = page.locator(f".event >> nth={event} >> polyline").get_attribute("points").split()

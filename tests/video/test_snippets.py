@@ -9,6 +9,7 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from tests.video.test_events import run
 
+import gmil
 from gmil.errors import FormatError, GmilError, MissingFileError, VideoError
 from gmil.video import EventDetectors, read_annotations, read_features, score_frames
 from gmil.video.snippets.annotations import Annotation
@@ -77,7 +78,25 @@ def test_lists_come_from_other_machines(tmp_path):
     listing.write_text("/home/yu/i3d/b_i3d.npy\ni3d/a_i3d.npy 0\n")
     assert read_features(listing).bag_ids.tolist() == ["b_i3d", "a_i3d"]
     listing.write_text("nowhere.npy\n")
-    with pytest.raises(MissingFileError, match=r"lists 1 files that are not there: nowhere.npy"):
+    with pytest.raises(MissingFileError, match=r"lists 1 file that is not there: nowhere.npy"):
+        read_features(listing)
+
+
+def test_a_list_takes_the_file_whose_path_ends_most_alike(tmp_path):
+    for i, folder in enumerate(["rgb/train", "rgb/test", "flow/test"]):
+        (tmp_path / folder).mkdir(parents=True)
+        np.save(tmp_path / folder / "a.npy", np.full((2, 3), i))
+    listing = tmp_path / "some.list"
+    for i, line in enumerate(["/home/yu/train/a.npy", "/home/yu/rgb/test/a.npy", "D:\\yu\\flow\\test\\a.mp4"]):
+        listing.write_text(f"{line}\n")
+        assert read_features(listing).instances[0, 0] == i
+    for line in ("/home/yu/a.npy", "/home/yu/test/a.npy"):
+        listing.write_text(f"{line}\n")
+        with pytest.raises(FormatError, match=rf"lists {line}, which may be .*a.npy or .*a.npy. Write its path"):
+            read_features(listing)
+    np.save(tmp_path / "rgb" / "test" / "b.npy", crops(3))
+    listing.write_text("/home/yu/train/b.npy\n/home/yu/test/b.npy\n")
+    with pytest.raises(MissingFileError, match=r"lists /home/yu/train/b.npy and .* but there is only .*b.npy for both"):
         read_features(listing)
 
 
@@ -157,7 +176,36 @@ def test_figures_are_those_of_every_frame_by_hand():
         score_frames(["a", "b", "x"], scores, starts, annotations)
 
 
-def test_score_on_the_command_line(tmp_path):
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet"])
+def test_rows_of_a_flat_folder_are_snippets_where_that_is_said(tmp_path, suffix):
+    matrix = crops(3)[:, 0]
+    if suffix == ".npy":
+        np.save(tmp_path / "a.npy", matrix)
+    elif suffix == ".npz":
+        np.savez(tmp_path / "a.npz", features=matrix)
+    else:
+        gmil.write(tmp_path / "a.parquet", gmil.Bags(matrix, [0, 3]))
+    frames, snippets = read_features(tmp_path, rate=2.0), read_features(tmp_path, rate=2.0, snippet_frames=8)
+    assert frames.instance_info.column("frame").to_pylist() == [0, 1, 2]
+    assert snippets.instance_info.column("frame").to_pylist() == [0, 8, 16]
+    assert snippets.instance_info.column("time").to_pylist() == [0, 0.5, 1]  # a rate counts rows
+
+
+def test_frames_that_a_file_holds_are_what_they_are(tmp_path):
+    np.savez(tmp_path / "a.npz", features=crops(3)[:, 0], frame=np.array([4, 9, 14]))
+    bags = read_features(tmp_path, snippet_frames=16)
+    assert bags.instance_info.column("frame").to_pylist() == [4, 9, 14]
+
+
+def test_events_beyond_the_end_of_a_video_are_named():
+    annotations = {"a": Annotation("Theft", [(0, 3), (40, 50)]), "b": Annotation("Normal")}
+    scores, starts = [np.array([1.0, 0.0])] * 2, [np.array([0, 4])] * 2
+    with pytest.warns(UserWarning, match=r"1 annotated event lies beyond the frames .* a \(40 to 50, of 8 frames\)"):
+        assert score_frames(["a", "b"], scores, starts, annotations, 4).n_frames == 16
+
+
+@pytest.mark.parametrize("n_crops", [10, 0])
+def test_score_on_the_command_line(tmp_path, n_crops):
     rng = np.random.default_rng(4)
     (tmp_path / "f").mkdir()
     rows, lines = [], []
@@ -165,7 +213,7 @@ def test_score_on_the_command_line(tmp_path):
         features = rng.normal(size=(12, 10, 3)).astype(np.float32)
         if i % 2:
             features[4:8, :, 0] += 4
-        np.save(tmp_path / "f" / f"v{i}_i3d.npy", features)
+        np.save(tmp_path / "f" / f"v{i}_i3d.npy", features if n_crops else features.mean(axis=1))
         rows.append(f"v{i}.mp4,{'theft' if i % 2 else ''}")
         lines.append(f"v{i}.mp4 {'Theft 64 127' if i % 2 else 'Normal -1 -1'} -1 -1")
     (tmp_path / "labels.csv").write_text("\n".join(["video,event", *rows]))
@@ -182,3 +230,7 @@ def test_score_on_the_command_line(tmp_path):
     table = run("score", model, tmp_path / "f", "--annotations", tmp_path / "t.txt").stdout
     assert "anomalous videos alone" in table
     assert EventDetectors.load(model).smoothing is not None
+    lines[1] = "v1.mp4 Theft 500 600 -1 -1"
+    (tmp_path / "t.txt").write_text("\n".join(lines))
+    said = run("score", model, tmp_path / "f", "--annotations", tmp_path / "t.txt").stderr
+    assert "v1_i3d (500 to 600, of 192 frames)" in said

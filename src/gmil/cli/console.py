@@ -101,6 +101,8 @@ def _advice_on_missing() -> str:
     command = commands.get(context and context.invoked_subcommand)
     if command is not None and any(parameter.name == "missing" for parameter in command.params):
         return "Fill them with --missing median, or leave out such instances with --missing drop."
+    if context is not None and context.invoked_subcommand == "video":  # whose models fill nothing
+        return "Fill them, or leave out such frames."
     return "Fill or drop them, or fit the model with --missing median, which fills them."
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from gmil.video.crossval import EventCV, bags_for_folds, cross_validate_events, label_folds
 from gmil.video.decoding import read_frames, video_info
 from gmil.video.detection import Detection, detect
-from gmil.video.events import EventDetectors, TimeLine
+from gmil.video.events import EventDetectors
 from gmil.video.exports import write_events
 from gmil.video.features import read_features
 from gmil.video.hog3d import Hog3DSettings, hog3d
@@ -20,7 +20,7 @@ from gmil.video.page import write_page
 from gmil.video.settings import IndexSettings
 from gmil.video.snippets.annotations import read_annotations
 from gmil.video.snippets.scoring import score_frames
-from gmil.video.timeline import Segment, overlap, segments
+from gmil.video.timeline import Segment, TimeLine, overlap, segments
 from gmil.video.topics import Topics, learn_topics
 from gmil.video.vocabulary import Vocabulary, learn_vocabulary
 

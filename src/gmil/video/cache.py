@@ -23,7 +23,7 @@ from gmil.bags.bag_files import read_arrays
 from gmil.bags.parquet_files import parquet_writer
 from gmil.bags.tables import to_list_table
 from gmil.engine import resolve
-from gmil.errors import VideoError
+from gmil.errors import VideoError, count_of
 from gmil.safety.atomic import replacing
 from gmil.video.cuts import shots_of
 from gmil.video.decoding import read_frames
@@ -121,16 +121,28 @@ def count_words(video: str | os.PathLike[str], vocabularies: Sequence[Vocabulary
 
 def frames_of(video: str | os.PathLike[str], settings: IndexSettings) -> Iterator[Frame]:
     """Yield the frames of a video that is large and long enough for a descriptor."""
-    n_frames, smallest, fewest = 0, settings.smallest_side, settings.fewest_frames
+    n_frames = 0
     frames = read_frames(video, rate=settings.rate, longest_side=settings.longest_side)
     for n_frames, frame in enumerate(frames, start=1):
-        if n_frames == 1 and min(frame.gray.shape) < smallest:
-            height, width = frame.gray.shape
-            msg = f"{video} is {width}x{height} pixels, but a descriptor spans {smallest}x{smallest}. Leave it out."
-            raise VideoError(msg)
+        if n_frames == 1:
+            refuse_small(video, frame.gray.shape, settings)
         yield frame
-    if n_frames < fewest:
-        msg = f"{video} has {n_frames} frames, but a descriptor spans {fewest}. Leave it out."
+    refuse_short(video, n_frames, settings)
+
+
+def refuse_small(video: str | os.PathLike[str], shape: tuple[int, ...], settings: IndexSettings) -> None:
+    """Refuse pictures that are smaller than a descriptor."""
+    smallest = settings.smallest_side
+    if min(shape) < smallest:
+        msg = f"{video} is {shape[1]}x{shape[0]} pixels, but a descriptor spans {smallest}x{smallest}. Leave it out."
+        raise VideoError(msg)
+
+
+def refuse_short(video: str | os.PathLike[str], n_frames: int, settings: IndexSettings) -> None:
+    """Refuse a video that is shorter than a descriptor."""
+    if n_frames < settings.fewest_frames:
+        found = count_of(n_frames, "frame")
+        msg = f"{video} has {found}, but a descriptor spans {settings.fewest_frames}. Leave it out."
         raise VideoError(msg)
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Integers
     from gmil.model_selection.scoring import Measured
-    from gmil.video.events import TimeLine
     from gmil.video.labels import LabelledVideos
+    from gmil.video.timeline import TimeLine
     from gmil.video.vocabulary import Block
 
 VOCABULARIES = ("folds", "shared")
@@ -70,7 +70,9 @@ class EventCV:
     def measures(self, videos: LabelledVideos) -> list[dict[str, Any]]:
         """Return the measures of every event; ``time_found`` is None where the labels tell no times.
 
-        Intervals are by bootstrap over videos, or over groups where videos have any.
+        The AUC is the mean over folds that have videos with and without the event, NaN where there is none such.
+        ``auc_folds_dropped`` counts the others. Intervals are by bootstrap over videos, or over groups where
+        videos have any.
 
         Parameters
         ----------
@@ -85,6 +87,7 @@ class EventCV:
                 "balanced_accuracy": found.balanced_accuracy(),
                 "auc": found.auc(),
                 "auc_interval": list(_area(found)[1:]),
+                "auc_folds_dropped": found.auc_folds_dropped(),
                 "time_found": self._time_found(videos, j),
             }
             for j, (event, found) in enumerate(zip(self.events, self.results, strict=True))

@@ -16,14 +16,15 @@ from gmil.video.batches import Batch, named_videos, takes_n_jobs
 from gmil.video.cache import count_words
 from gmil.video.decoding import video_info
 from gmil.video.features import read_features, times_are_known
+from gmil.video.indexing import index_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from gmil.video.events import EventDetectors, TimeLine
-    from gmil.video.timeline import Segment
+    from gmil.video.events import EventDetectors
+    from gmil.video.timeline import Segment, TimeLine
     from gmil.video.vocabulary import Vocabulary
 
 
@@ -105,6 +106,7 @@ def detect(
     """
     named = named_videos(videos)
     if features is not None:
+        _refuse_other_words(detectors, features)
         bags, failures = _given_features(named, features, rate)
     elif detectors.vocabulary is None:
         msg = "These detectors were trained on features from elsewhere. Pass those of the videos with --features."
@@ -118,6 +120,17 @@ def detect(
         [lines] = detectors.time_lines(frames)
         found.append(Detection(name, named[name], sorted(lines, key=lambda line: -line.probability)))
     return found, failures
+
+
+def _refuse_other_words(detectors: EventDetectors, features: str | os.PathLike[str]) -> None:
+    """Refuse features other than word histograms by the vocabulary of the detectors, where these have one."""
+    known = detectors.vocabulary
+    if known is not None and (index_of(features) or {}).get("vocabulary") != known.digest:
+        msg = (
+            f"These detectors were trained on an index and compute their features from videos, but {features} was not "
+            "indexed with their vocabulary. Leave out --features."
+        )
+        raise VideoError(msg)
 
 
 def _frames(video: Path, vocabulary: Vocabulary) -> Bags:

@@ -14,11 +14,11 @@ from gmil.bags import Bags
 from gmil.errors import VideoError
 from gmil.io import model_files
 from gmil.io.model_files.probing import is_choosy, probe_decisions
-from gmil.io.model_files.schema import Choice, Items, Number, OrMissing, OrNone, Record
-from gmil.video.features import times_of
-from gmil.video.smoothing import choose_bandwidth, drawn_videos, smoothed
+from gmil.io.model_files.schema import Choice, Flag, Items, Number, OrMissing, OrNone, Record
+from gmil.video.features import times_are_known, times_of
+from gmil.video.smoothing import choose_bandwidth, drawn_videos, smoothed, step_of
 from gmil.video.stacking import SAVED_VIEW, SAVED_WEIGHTS, StackWeights, View, count_topics, fit_views, stack_views
-from gmil.video.timeline import Segment, score_threshold, segments, stretch_scores
+from gmil.video.timeline import TimeLine, stretch_scores
 from gmil.video.vocabulary import SAVED_VOCABULARY, Vocabulary
 from gmil.weighted import WeightedGMIL
 
@@ -39,71 +39,12 @@ SAVED_DETECTORS = {
     "stretch": Number(at_least=0),
     "weights": SAVED_WEIGHTS,
     "smoothing": OrMissing(Number(at_least=0)),
+    "smoothing_in_rows": OrMissing(Flag()),
 }
 """What a file of detectors holds; views are called looks there, as in the first version."""
 
 STRETCH = 0.2
 """Seconds of video that one decision of a time line is about, where frames have no scores of their own."""
-
-
-@dataclass(frozen=True)
-class TimeLine:
-    """One event in one video.
-
-    Attributes
-    ----------
-    event : str
-    decision : float
-        Above zero where the event is detected.
-    probability : float
-        How sure, from 0 to 1.
-    times : array of shape (n_frames,)
-        Seconds.
-    scores : array of shape (n_frames,)
-        How much every frame shows the event: log-odds, smoothed; or the decision about the stretch of video around it.
-    segments : list of Segment
-        When it happens, the surest first; none where it does not.
-    probabilities : array of shape (n_frames,)
-        Of the event in every frame, or in the stretch of video around it.
-    threshold : float or None
-        The probability above which a moment counts as the event. Where it does not happen this is one half, the
-        threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
-    """
-
-    event: str
-    decision: float
-    probability: float
-    times: Floats
-    scores: Floats
-    segments: list[Segment]
-    probabilities: Floats
-    threshold: float | None
-
-    @classmethod
-    def of(
-        cls, event: str, decision: float, probability: float, times: Floats, scores: Floats, probabilities: Floats
-    ) -> TimeLine:
-        """Return the time line with its segments and their threshold.
-
-        Parameters
-        ----------
-        event : str
-        decision, probability : float
-            About the whole video.
-        times, scores, probabilities : array of shape (n_frames,)
-        """
-        found = segments(scores, times) if decision > 0 else []
-        threshold = _threshold(scores, probabilities) if decision > 0 else 0.5
-        return cls(event, decision, probability, times, scores, found, probabilities, threshold)
-
-
-def _threshold(scores: Floats, probabilities: Floats) -> float | None:
-    """Return the probability between those of the moments that count as the event and those that do not."""
-    limit = score_threshold(scores)
-    if limit is None:
-        return 0.5 if scores.min() > 0 else None
-    counts = scores > limit
-    return float(probabilities[counts].min() + probabilities[~counts].max()) / 2
 
 
 @dataclass(frozen=True)
@@ -124,6 +65,8 @@ class EventDetectors:
     smoothing : float or None
         Seconds: the bandwidth with which scores of frames are smoothed into time lines. None is decisions about
         stretches, for models without scores of frames, and of the first version.
+    smoothing_in_rows : bool
+        Whether ``smoothing`` counts rows of a video instead: it was chosen on features whose times were not known.
     """
 
     events: list[str]
@@ -132,6 +75,7 @@ class EventDetectors:
     stretch: float
     weights: StackWeights
     smoothing: float | None = None
+    smoothing_in_rows: bool = False
 
     @property
     def looks(self) -> list[View]:
@@ -182,7 +126,7 @@ class EventDetectors:
             groups; for estimators whose ``fit`` takes groups.
         smoothing : float, optional
             The bandwidth of time lines in seconds. By default the one with which frames of training videos that show an
-            event fall best into two groups.
+            event fall best into two groups: in seconds, or in rows where the times of frames are not known.
         blocks : sequence of Block, optional
             What the features of a frame are: each block is a view of its own. Those of the vocabulary by default.
         """
@@ -203,7 +147,10 @@ class EventDetectors:
         found = cls(list(events), views, vocabulary, STRETCH if stretch is None else stretch, weights)
         if stretch is not None or not all(view.scores_instances for view in views):
             return found
-        return replace(found, smoothing=found._chosen_smoothing(bags, y) if smoothing is None else smoothing)
+        if smoothing is not None:
+            return replace(found, smoothing=smoothing)
+        chosen = found._chosen_smoothing(bags, y)
+        return replace(found, smoothing=chosen, smoothing_in_rows=not times_are_known(bags))
 
     def _chosen_smoothing(self, bags: Bags, y: Integers) -> float:
         drawn = drawn_videos(y)
@@ -235,11 +182,33 @@ class EventDetectors:
 
     @property
     def tolerance(self) -> float:
-        """Seconds by which the start or the end of a segment may be off: what features and time lines blur."""
+        """Seconds by which the start or the end of a segment may be off: what features and time lines blur.
+
+        NaN where smoothing is in rows: `tolerance_of` knows how far apart these are.
+        """
+        return float("nan") if self.smoothing_in_rows else self._tolerance(self.smoothing)
+
+    def tolerance_of(self, times: Floats) -> float:
+        """Return the seconds by which the start or the end of a segment of one video may be off.
+
+        Parameters
+        ----------
+        times : array of shape (n_frames,)
+            Of the frames, in seconds, ascending.
+        """
+        return self._tolerance(self._bandwidth(times))
+
+    def _tolerance(self, bandwidth: float | None) -> float:
         window = 0.0
         if self.vocabulary is not None:
             window = self.vocabulary.settings.window / self.vocabulary.settings.rate
-        return window / 2 + (self.stretch / 2 if self.smoothing is None else self.smoothing)
+        return window / 2 + (self.stretch / 2 if bandwidth is None else bandwidth)
+
+    def _bandwidth(self, times: Floats) -> float | None:
+        """Return the bandwidth of smoothing in the unit of the times of a video."""
+        if self.smoothing is None or not self.smoothing_in_rows:
+            return self.smoothing
+        return self.smoothing * step_of(times)
 
     def decide(self, bags: Bags) -> Floats:
         """Return how much every video shows every event, (n_bags, n_events); above zero it does.
@@ -310,7 +279,7 @@ class EventDetectors:
         found, times = self.score_instances(bags), times_of(bags)
         for start, stop in pairwise(bags.offsets.tolist()):
             order = start + np.argsort(times[start:stop], kind="stable")
-            found[order] = smoothed(found[order], times[order], self.smoothing or 0.0)
+            found[order] = smoothed(found[order], times[order], self._bandwidth(times[order]) or 0.0)
         return found
 
     def _time_lines_of(
@@ -318,14 +287,15 @@ class EventDetectors:
     ) -> list[TimeLine]:
         order = np.argsort(times, kind="stable")  # rows of a file may come in any order
         frames, times = frames[order], times[order]
-        if self.smoothing is None:
+        bandwidth = self._bandwidth(times)
+        if bandwidth is None:
             both = stretch_scores(
                 lambda bags: np.hstack(self._decide_with_probabilities(bags)), frames, times, self.stretch
             )
             scores, chances = (part[:, events] for part in np.split(both, 2, axis=1))
         else:
             found = self._scores_of(Bags(frames, np.array([0, len(frames)])), events)
-            scores = smoothed(found, times, self.smoothing)
+            scores = smoothed(found, times, bandwidth)
             chances = expit(scores)
         return [
             TimeLine.of(self.events[event], float(decisions[event]), float(shares[event]), times, own, own_chances)
@@ -349,6 +319,8 @@ class EventDetectors:
         }
         if self.smoothing is not None:
             parts["smoothing"] = self.smoothing
+        if self.smoothing_in_rows:
+            parts["smoothing_in_rows"] = True
         model_files.save_parts(parts, path, SAVED_DETECTORS)
 
     @classmethod
@@ -369,6 +341,7 @@ class EventDetectors:
                 parts["stretch"],
                 StackWeights(**parts["weights"]),
                 parts.get("smoothing"),
+                bool(parts.get("smoothing_in_rows")),
             )
             found._probe()
             return found

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gmil.video.detection import Detection
-    from gmil.video.events import TimeLine
-    from gmil.video.timeline import Segment
+    from gmil.video.timeline import Segment, TimeLine
 
 _COLUMNS = ("video", "event", "start", "end", "probability", "score", "tolerance")
 _EDL_RATE = 25
@@ -34,18 +33,30 @@ def write_events(detections: Sequence[Detection], path: str | os.PathLike[str], 
         ``.csv`` or ``.json``: a row for every segment. ``.vtt`` (WebVTT, subtitles of a player) and ``.edl`` (CMX 3600,
         an edit list at 25 frames per second): of one video.
     tolerance : float
-        Seconds by which a start or an end may be off, as ``EventDetectors.tolerance`` has them.
+        Seconds by which a start or an end may be off, as ``EventDetectors.tolerance_of`` has them.
     """
     path = Path(path)
-    write = _WRITERS.get(path.suffix.lower())
-    if write is None:
-        msg = f"Events are written as {', '.join(_WRITERS)}, got {path.name!r}. Name such a file."
-        raise VideoError(msg)
-    if path.suffix.lower() in (".vtt", ".edl") and len(detections) > 1:
-        msg = f"{path.name} is about one video, but there are {len(detections)}. Detect them one by one, or write .csv."
-        raise VideoError(msg)
+    refuse_events_file(path, len(detections))
+    write = _WRITERS[path.suffix.lower()]
     with replacing(path) as temporary:
         temporary.write_text(write(events_of(detections, tolerance)), encoding="utf-8")
+
+
+def refuse_events_file(path: str | os.PathLike[str], n_videos: int) -> None:
+    """Refuse a file that the events of so many videos cannot be written to.
+
+    Parameters
+    ----------
+    path : path
+    n_videos : int
+    """
+    path = Path(path)
+    if path.suffix.lower() not in _WRITERS:
+        msg = f"Events are written as {', '.join(_WRITERS)}, got {path.name!r}. Name such a file."
+        raise VideoError(msg)
+    if path.suffix.lower() in (".vtt", ".edl") and n_videos > 1:
+        msg = f"{path.name} is about one video, but there are {n_videos}. Detect them one by one, or write .csv."
+        raise VideoError(msg)
 
 
 def events_of(detections: Sequence[Detection], tolerance: float = 0.0) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ def read_features(
     *,
     rate: float | None = None,
     crops: str = "mean",
-    snippet_frames: int = SNIPPET_FRAMES,
+    snippet_frames: int | None = None,
 ) -> Bags:
     """Read frames as instances and videos as bags.
 
@@ -47,8 +47,9 @@ def read_features(
         Rows per second, for files that hold no times.
     crops : {"mean", "first", "all"}
         What is made of several crops of a snippet: their mean, the first, or an instance of each.
-    snippet_frames : int
-        The frames between the starts of snippets, for ``frame``.
+    snippet_frames : int, optional
+        The frames between the starts of rows, for ``frame`` where files do not hold it. By default 16 for features of
+        snippets as they are kept for anomaly detection, and 1 for others.
 
     Returns
     -------
@@ -59,8 +60,10 @@ def read_features(
     expect(in_range, f"rate must be a number of rows per second above 0, got {rate}.")
     path = Path(path)
     if is_of_snippets(path):
-        return _with_info(read_snippets(path, rate=rate, crops=crops, snippet_frames=snippet_frames), rate)
-    return _folder(path, rate) if path.is_dir() else _with_info(_one_file(path), rate)
+        step = SNIPPET_FRAMES if snippet_frames is None else snippet_frames
+        return _with_info(read_snippets(path, rate=rate, crops=crops, snippet_frames=step), rate)
+    step = 1 if snippet_frames is None else snippet_frames
+    return _folder(path, rate, step) if path.is_dir() else _with_info(_one_file(path), rate, step)
 
 
 def read_video(path: str | os.PathLike[str], name: str | None = None) -> Bags:
@@ -73,10 +76,14 @@ def read_video(path: str | os.PathLike[str], name: str | None = None) -> Bags:
     name : str, optional
         The name of the video; that of the file by default.
     """
-    part = _one_video(Path(path))
+    return _video(Path(path), name or Path(path).stem)
+
+
+def _video(path: Path, name: str, step: int = 1) -> Bags:
+    part = _one_video(path)
     features = part.pop("features")
-    names = np.array([name or Path(path).stem])
-    return _with_info(Bags(features, np.array([0, len(features)]), names, None, part or None), None)
+    bags = Bags(features, np.array([0, len(features)]), np.array([name]), None, part or None)
+    return _with_info(bags, None, step)
 
 
 def _one_file(path: Path) -> Bags:
@@ -97,9 +104,9 @@ def _known_info(path: Path) -> list[str]:
     return [name for name in _COUNTED if name in names]
 
 
-def _folder(folder: Path, rate: float | None) -> Bags:
+def _folder(folder: Path, rate: float | None, step: int) -> Bags:
     files = list_bag_files(folder)
-    parts = [read_video(file) for file in files]
+    parts = [_video(file, file.stem, step) for file in files]
     try:
         bags = Bags.from_list([part.instances for part in parts], bag_ids=[file.stem for file in files])
     except BagValidationError as error:
@@ -144,12 +151,12 @@ def _matrix(arrays: dict[str, Any], path: Path) -> Floats:
     return np.asarray(found[0], dtype=np.float32)
 
 
-def _with_info(bags: Bags, rate: float | None) -> Bags:
-    """Return bags whose ``instance_info`` has video, frame and time, and whatever it had."""
+def _with_info(bags: Bags, rate: float | None, step: int = 1) -> Bags:
+    """Return bags whose ``instance_info`` has video, frame (``step`` apart) and time, and whatever it had."""
     ids = bags.bag_ids if bags.bag_ids is not None else np.arange(len(bags))
     ids = np.array([str(name) for name in ids])
     numbers = np.arange(bags.n_instances) - np.repeat(bags.offsets[:-1], bags.sizes)
-    info: dict[str, Any] = {"video": np.repeat(ids, bags.sizes), "frame": numbers}
+    info: dict[str, Any] = {"video": np.repeat(ids, bags.sizes), "frame": numbers * step}
     info["time"] = np.full(bags.n_instances, np.nan) if rate is None else numbers / rate
     given = bags.instance_info
     columns = {} if given is None else {name: tables.values(given.column(name)) for name in given.column_names}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.bags.parquet_files import open_parquet, parquet_writer
-from gmil.errors import FormatError, ModelFileError, VideoError
+from gmil.errors import FormatError, GmilError, ModelFileError, VideoError, count_of
 from gmil.safety.atomic import replacing
 from gmil.video.batches import Batch, named_videos, takes_n_jobs
 from gmil.video.cache import Work, again_if_gone
@@ -38,12 +38,15 @@ class IndexResult:
     vocabulary : Vocabulary
     learned : bool
         Whether the vocabulary is new.
+    dropped : list of str
+        Videos of the file that was there before, which were not listed and are no longer in it.
     """
 
     names: list[str]
     failures: dict[str, str]
     vocabulary: Vocabulary
     learned: bool
+    dropped: list[str] = field(default_factory=list)
 
 
 def vocabulary_path(features: str | os.PathLike[str]) -> Path:
@@ -96,6 +99,7 @@ def index_videos(
         msg = f"The frames are written to a .parquet file, got {str(output)!r}. Name one."
         raise VideoError(msg)
     named = named_videos(videos)
+    dropped = _dropped(output, named)
     batch = Batch(n_processes, progress)
     if vocabulary is None:
         vocabulary = _kept_vocabulary(output, settings or IndexSettings())
@@ -114,13 +118,22 @@ def index_videos(
     _join(files, output, about, make=lambda name: count(named[name]))
     vocabulary.save(vocabulary_path(output))
     work.prune(vocabulary)
-    return IndexResult(list(files), batch.failures, vocabulary, learned)
+    return IndexResult(list(files), batch.failures, vocabulary, learned, dropped)
+
+
+def _dropped(output: str | os.PathLike[str], named: Mapping[str, Path]) -> list[str]:
+    """Return the videos of a file that is there already and will not hold them any more."""
+    before = None
+    with contextlib.suppress(GmilError, OSError):  # what cannot be read is written anew
+        before = index_of(output)
+    listed = {str(path) for path in named.values()}
+    return [name for name, path in (before or {"videos": {}})["videos"].items() if path not in listed]
 
 
 def _some(results: dict[str, Any], batch: Batch) -> dict[str, Any]:
     """Return results of videos; that all have failed is an error."""
     if not results:
-        msg = f"None of {len(batch.failures)} videos can be indexed: {next(iter(batch.failures.values()))}"
+        msg = f"None of {count_of(len(batch.failures), 'video')} can be indexed: {next(iter(batch.failures.values()))}"
         raise VideoError(msg)
     return results
 

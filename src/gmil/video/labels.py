@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.errors import FormatError, VideoError, listed
+from gmil.errors import FormatError, VideoError, count_of, listed
 from gmil.io.formats.delimited import delimiter_in
 from gmil.safety.guard import expect, opening, parsing
 from gmil.video.snippets.names import short_name
@@ -79,7 +79,9 @@ def read_event_labels(path: str | os.PathLike[str], *, group: str | os.PathLike[
     for number, row in enumerate(rows, start=2):
         name = row[video].strip()
         expect(name, f"Line {number} of {path} names no video. Fill it in.")
-        found = _listed_events(row[event]) if event is not None else _marked_events(row, others, number, path)
+        where = f"Line {number} of {path}"
+        found = _listed_events(row[event]) if event is not None else _marked_events(row, others, name, where)
+        _refuse_contradiction(found, labels.of_video.get(name), f"{where} says of {name}", one_row=event is None)
         labels.of_video.setdefault(name, set()).update(found)
         if event is not None and row.get("start", "").strip() and row.get("end", "").strip():
             start, end = _seconds(row["start"], number, path), _seconds(row["end"], number, path)
@@ -136,9 +138,16 @@ def _rows(path: Path) -> list[dict[str, str]]:
         delimiter = delimiter_in(file.readline())
         file.seek(0)
         table = csv.DictReader(file, delimiter=delimiter)
+        _refuse_same_columns(table.fieldnames or (), path)
         rows = [{key: value or "" for key, value in row.items() if key} for row in table]
     expect(rows, f"{path} has no rows. Give every video one at least.")
     return rows
+
+
+def _refuse_same_columns(columns: Sequence[str], path: Path) -> None:
+    names = [name.strip() for name in columns if name and name.strip()]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    expect(twice is None, f"{path} has the column {twice!r} more than once. Keep one, or rename the others.")
 
 
 def _seconds(text: str, number: int, path: str | os.PathLike[str]) -> float:
@@ -153,12 +162,22 @@ def _listed_events(text: str) -> set[str]:
     return {part.strip() for part in text.split(";") if part.strip()}
 
 
-def _marked_events(row: dict[str, str], events: Sequence[str], number: int, path: str | os.PathLike[str]) -> set[str]:
+def _marked_events(row: dict[str, str], events: Sequence[str], video: str, where: str) -> set[str]:
     for event in events:
-        if row[event].strip() not in ("0", "1", ""):
-            msg = f"Line {number} of {path} has {row[event]!r} for {event!r}; write 1 where it happens, else 0."
-            raise FormatError(msg)
+        text = row.get(event, "").strip()
+        expect(text, f"{where} does not say whether {event!r} happens in {video}. Write 1 where it does, else 0.")
+        expect(text in ("0", "1"), f"{where} has {row[event]!r} for {event!r}; write 1 where it happens, else 0.")
     return {event for event in events if row[event].strip() == "1"}
+
+
+def _refuse_contradiction(found: set[str], before: set[str] | None, where: str, *, one_row: bool) -> None:
+    """Refuse a second row of a video that says otherwise: other zeros and ones, or that nothing happens."""
+    if before is None or found == before:
+        return
+    if one_row or not (found and before):
+        now, then = (listed(sorted(events)) if events else "nothing" for events in (found, before))
+        msg = f"{where} that {now} happens, and a line before that {then} does. Correct one."
+        raise FormatError(msg)
 
 
 @dataclass(frozen=True)
@@ -211,10 +230,12 @@ def match_labels(bags: Bags, labels: EventLabels) -> LabelledVideos:
     notes = []
     if len(keep) < len(names):
         left = [name for name in names if name not in found]
-        notes.append(f"{len(left)} videos have no label and are left out: {listed(left)}.")
+        how_many = count_of(len(left), "video has no label and is", "videos have no label and are")
+        notes.append(f"{how_many} left out: {listed(left)}.")
     unused = sorted(set(labels.of_video) - set(found.values()))
     if unused:
-        notes.append(f"{len(unused)} labelled videos have no features: {listed(unused)}.")
+        how_many = count_of(len(unused), "labelled video has", "labelled videos have")
+        notes.append(f"{how_many} no features: {listed(unused)}.")
     labelled = [found[names[i]] for i in keep]
     spans = [{e: labels.spans[name, e] for e in labels.events if (name, e) in labels.spans} for name in labelled]
     happens = [labels.of_video[name] for name in labelled]

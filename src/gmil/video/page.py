@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
     from gmil.video.detection import Detection
-    from gmil.video.events import TimeLine
+    from gmil.video.timeline import TimeLine
 
 _WIDTH, _HEIGHT, _EDGE = 1000, 60, 2  # of a drawing, in its own units; lines at the edge are seen, too
 _MOST_POINTS = 1000

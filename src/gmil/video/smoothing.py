@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from gmil.video.features import times_of
+from gmil.video.features import times_are_known, times_of
 from gmil.video.timeline import otsu
 from gmil.witnesses.smoothing import gaussian_means
 
@@ -45,10 +45,20 @@ def smoothed(scores: Floats, times: Floats, bandwidth: float) -> Floats:
     return np.asarray(total / weights)
 
 
+def step_of(times: Floats) -> float:
+    """Return the usual time between a frame and the next, 0 for a single frame.
+
+    >>> step_of(np.array([0.0, 0.5, 1.0, 4.0]))
+    0.5
+    """
+    return float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+
+
 def choose_bandwidth(scores: Floats, bags: Bags, y: Integers) -> float:
     """Return the bandwidth with which frames of videos that show an event fall best into two groups (Otsu).
 
     Without smoothing the groups are blurred by the noise of single frames, with too much by the other frames around.
+    It is in seconds, or in rows where the times of frames are not known.
 
     Parameters
     ----------
@@ -57,9 +67,9 @@ def choose_bandwidth(scores: Floats, bags: Bags, y: Integers) -> float:
     bags : Bags
     y : array of shape (n_bags, n_events)
     """
-    times = times_of(bags)
+    times, in_seconds = times_of(bags), times_are_known(bags)
     videos = [
-        (own[order], when[order], shown == 1)
+        (own[order], when[order] if in_seconds else _in_rows(when[order]), shown == 1)
         for a, b, shown in zip(bags.offsets[:-1], bags.offsets[1:], np.asarray(y), strict=True)
         for own, when in [(scores[a:b], times[a:b])]
         for order in [np.argsort(when, kind="stable")]
@@ -68,6 +78,12 @@ def choose_bandwidth(scores: Floats, bags: Bags, y: Integers) -> float:
     step = float(np.median(gaps)) if len(gaps) else 0.0
     found = {steps * step: _two_groups(videos, steps * step) for steps in _STEPS}
     return max(found, key=lambda bandwidth: found[bandwidth])
+
+
+def _in_rows(times: Floats) -> Floats:
+    """Return times whose unit is the step between frames."""
+    step = step_of(times)
+    return times / step if step > 0 else times
 
 
 def _two_groups(videos: list[tuple[Floats, Floats, Booleans]], bandwidth: float) -> float:

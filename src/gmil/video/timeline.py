@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,6 +28,67 @@ class Segment(NamedTuple):
     start: float
     end: float
     score: float
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """One event in one video.
+
+    Attributes
+    ----------
+    event : str
+    decision : float
+        Above zero where the event is detected.
+    probability : float
+        That the video shows the event, from 0 to 1.
+    times : array of shape (n_frames,)
+        Seconds.
+    scores : array of shape (n_frames,)
+        How much every frame shows the event: log-odds, smoothed; or the decision about the stretch of video around it.
+    segments : list of Segment
+        When it happens, the surest first; none where it does not.
+    probabilities : array of shape (n_frames,)
+        The scores on a scale from 0 to 1 (the logistic curve of log-odds), which tells moments apart; they need not
+        agree with ``probability``.
+    threshold : float or None
+        What ``probabilities`` are above where a moment counts as the event. Where it does not happen this is one half,
+        the threshold of whole videos; None where all moments are alike and there is nothing to tell apart.
+    """
+
+    event: str
+    decision: float
+    probability: float
+    times: Floats
+    scores: Floats
+    segments: list[Segment]
+    probabilities: Floats
+    threshold: float | None
+
+    @classmethod
+    def of(
+        cls, event: str, decision: float, probability: float, times: Floats, scores: Floats, probabilities: Floats
+    ) -> TimeLine:
+        """Return the time line with its segments and their threshold.
+
+        Parameters
+        ----------
+        event : str
+        decision, probability : float
+            About the whole video.
+        times, scores, probabilities : array of shape (n_frames,)
+        """
+        found = segments(scores, times) if decision > 0 else []
+        threshold = _threshold(scores, probabilities) if decision > 0 else 0.5
+        return cls(event, decision, probability, times, scores, found, probabilities, threshold)
+
+
+def _threshold(scores: Floats, probabilities: Floats) -> float | None:
+    """Return the probability between those of the moments that count as the event and those that do not."""
+    limit = score_threshold(scores)
+    if limit is None:
+        return 0.5 if scores.min() > 0 else None
+    counts = scores > limit
+    return float(probabilities[counts].min() + probabilities[~counts].max()) / 2
 
 
 def stretch_scores(decide: Callable[[Bags], Floats], instances: Floats, times: Floats, seconds: float) -> Floats:
@@ -83,8 +145,6 @@ def segments(scores: Floats, times: Floats) -> list[Segment]:
         Segment(float(times[first]), float(times[last - 1]) + step, float(scores[first:last].max()))
         for first, last in _runs(scores > threshold)
     ]
-    if not found:  # scores that differ by rounding alone
-        return [whole]
     surest, *others = sorted(_merged(found), key=lambda segment: -segment.score)
     return [_widened(surest, whole), *(segment for segment in others if _length(segment) >= SHORTEST_SEGMENT)]
 
@@ -93,13 +153,16 @@ def score_threshold(scores: Floats) -> float | None:
     """Return the score above which a moment counts as the event, None where every moment does.
 
     It parts the scores best into two groups (Otsu): most videos that have the event have both kinds of time. Where no
-    moment has a negative score, or the scores do not differ, there is no such number.
+    moment has a negative score, or the scores do not differ by more than rounding, there is no such number.
 
     Parameters
     ----------
     scores : array of shape (n_frames,)
     """
-    return otsu(scores)[0] if scores.min() <= 0 and scores.min() < scores.max() else None
+    if scores.min() > 0 or scores.min() == scores.max():
+        return None
+    limit = otsu(scores)[0]
+    return limit if (scores > limit).any() else None  # between neighbouring numbers there is none
 
 
 def _merged(found: list[Segment]) -> Iterator[Segment]:

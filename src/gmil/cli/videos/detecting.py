@@ -42,11 +42,14 @@ def detect(
     """
     from gmil.video import EventDetectors, write_page
     from gmil.video import detect as find
-    from gmil.video.exports import write_events
+    from gmil.video.batches import named_videos
+    from gmil.video.exports import refuse_events_file, write_events
 
     for target in (html, events):
         if target is not None:
             refuse_target(target, model, *videos)
+    if events is not None:
+        refuse_events_file(events, len(named_videos(videos)))
     detectors = EventDetectors.load(model)
     with Progress("Videos") as progress:
         found, failures = find(detectors, videos, features=features, rate=rate, n_processes=jobs, progress=progress)
@@ -58,8 +61,9 @@ def detect(
         write_page(found, html)
         say(f"{html} is written.")
     if events is not None and found:
-        write_events(found, events, detectors.tolerance)
-        say(f"{events} is written; times may be off by {detectors.tolerance:.1f} s.")
+        tolerance = max(detectors.tolerance_of(detection.time_lines[0].times) for detection in found)
+        write_events(found, events, tolerance)
+        say(f"{events} is written; times may be off by {tolerance:.1f} s.")
     end_with(failures)
 
 

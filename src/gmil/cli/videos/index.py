@@ -9,6 +9,7 @@ import click
 from gmil.cli.console import Progress, say
 from gmil.cli.options import names_in, seed_option
 from gmil.cli.videos.shared import choice_option, end_with, settings_of, video, video_jobs
+from gmil.errors import count_of, listed
 
 
 @video.command()
@@ -46,8 +47,9 @@ from gmil.cli.videos.shared import choice_option, end_with, settings_of, video, 
 def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: int | None, **options: Any) -> None:
     """Turn VIDEOS into a Parquet file with features of frames, by default a word histogram of HOG3D.
 
-    What is indexed already is not done again; a video that cannot be read is named, and the rest goes on. The
-    vocabulary is written beside the output and used again for new videos.
+    The file holds the VIDEOS that are named, and no others: name the old ones, too, to add new ones. What is indexed
+    already is not done again; a video that cannot be read is named, and the rest goes on. The vocabulary is written
+    beside the output and used again for new videos.
     """
     from gmil.video import Hog3DSettings, IndexSettings, MotionSettings, Vocabulary, index_videos
 
@@ -69,5 +71,11 @@ def index(videos: tuple[str, ...], output: str, vocabulary: str | None, jobs: in
     what = f"{len(result.vocabulary.words)} words"
     if not result.vocabulary.settings.is_hog3d_alone:
         what = ", ".join(f"{block.name} ({block.stop - block.start})" for block in result.vocabulary.blocks)
-    say(f"{output}: {len(result.names)} videos; {what} {how}.")
+    say(f"{output}: {count_of(len(result.names), 'video')}; {what} {how}.")
+    if result.dropped:
+        gone = count_of(len(result.dropped), "video that was in it is not", "videos that were in it are not")
+        say(
+            f"{output}: {gone} any more: {listed(result.dropped)}. "
+            "Name all videos to keep them: what is indexed already is not done again."
+        )
     end_with(result.failures)

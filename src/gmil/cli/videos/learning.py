@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from gmil.cli.console import Progress, print_table, say
 from gmil.cli.inputs import DEFAULT_METHOD, make_estimator, seeded
 from gmil.cli.options import json_option, options, seed_option, setting_option
 from gmil.cli.videos.shared import choice_option, crops_option, video, video_jobs
-from gmil.errors import VideoError
+from gmil.errors import VideoError, count_of
 from gmil.safety.atomic import refuse_target
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def train(output: str, stretch: float | None, smoothing: float | None, seed: int
     )
     detectors.save(output)
     counts = ", ".join(f"{event} {n}" for event, n in zip(data.events, data.y.sum(axis=0), strict=True))
-    say(f"{output}: {len(data.events)} detectors from {len(data.bags)} videos ({counts}).")
+    say(f"{output}: {count_of(len(data.events), 'detector')} from {count_of(len(data.bags), 'video')} ({counts}).")
 
 
 def _one_source(first: str | None, second: str | None) -> str:
@@ -142,7 +143,7 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
             vocabulary=words,
             balanced=options["balanced"],
             topics=options["topics"],
-            time_lines=any(data.spans),
+            time_lines=_has_times(data),
             seed=seed,
             blocks=() if known is None else known.blocks,
             progress=progress,
@@ -152,9 +153,25 @@ def cv(folds: int, vocabulary: str, jobs: int | None, seed: int, as_json: bool, 
     about |= {"vocabulary": words, "topics": result.topics, "videos": len(data.bags)}
     about["groups"] = None if data.groups is None else len(set(data.groups.tolist()))
     if as_json:
-        click.echo(json.dumps({**about, "events": rows}, indent=2))
+        events = [{name: _without_nan(value) for name, value in row.items()} for row in rows]
+        click.echo(json.dumps({**about, "events": events}, indent=2, allow_nan=False))
     else:
         _print_rows(rows, about)
+    for row in rows:
+        if row["auc_folds_dropped"]:
+            say(_about_folds(row))
+
+
+def _has_times(data: LabelledVideos) -> bool:
+    """Tell whether time lines can be compared with the labels; say it where only the features stand in the way."""
+    from gmil.video.features import times_are_known
+
+    if not any(data.spans):
+        return False
+    if times_are_known(data.bags):
+        return True
+    say("The labels have start and end, but the features no times, so that time lines are not evaluated. Add time.")
+    return False
 
 
 def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
@@ -163,14 +180,14 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
             row["event"],
             str(row["positives"]),
             f"{100 * row['balanced_accuracy']:.1f}",
-            f"{row['auc']:.3f} ({row['auc_interval'][0]:.3f} - {row['auc_interval'][1]:.3f})",
-            f"{100 * row['accuracy']:.1f} ({_percents(row['accuracy_interval'])})",
+            "-" if math.isnan(row["auc"]) else f"{row['auc']:.3f} ({_between(row['auc_interval'], '.3f')})",
+            f"{100 * row['accuracy']:.1f} ({_between([100 * limit for limit in row['accuracy_interval']], '.1f')})",
             "-" if row["time_found"] is None else f"{100 * row['time_found']:.0f}",
         ]
         for row in rows
     ]
     method = f"{about['method']}, balanced" if about["balanced"] else about["method"]
-    by = f" by {about['groups']} groups" if about["groups"] else ""
+    by = f" by {count_of(about['groups'], 'group')}" if about["groups"] else ""
     title = (
         f"{method} on {about['videos']} videos, {about['folds']}-fold{by}, seed {about['seed']}; "
         f"vocabulary: {about['vocabulary']}; topics: {_topics_text(about)}; per cent (95 % interval)"
@@ -178,8 +195,23 @@ def _print_rows(rows: list[dict[str, Any]], about: dict[str, Any]) -> None:
     print_table(["event", "videos", "balanced accuracy", "AUC", "accuracy", "time found"], cells, title=title)
 
 
-def _percents(interval: list[float]) -> str:
-    return " - ".join(f"{100 * limit:.1f}" for limit in interval)
+def _between(interval: list[float], form: str) -> str:
+    return " - ".join(format(limit, form) for limit in interval)
+
+
+def _without_nan(value: Any) -> Any:
+    """Return a measure as JSON knows it: null where it is not defined."""
+    if isinstance(value, list):
+        return [_without_nan(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _about_folds(row: dict[str, Any]) -> str:
+    """Return why an AUC is missing, or about some of the folds alone."""
+    if math.isnan(row["auc"]):
+        return f"{row['event']} has no AUC: no fold has videos with and without it. Take fewer folds, or more videos."
+    left = count_of(row["auc_folds_dropped"], "fold that lacks", "folds that lack")
+    return f"The AUC of {row['event']} leaves out {left} videos with or without it."
 
 
 def _topics_text(about: dict[str, Any]) -> str:

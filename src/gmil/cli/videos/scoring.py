@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gmil.cli.console import print_table
+from gmil.cli.console import print_table, said_warnings
 from gmil.cli.options import json_option
 from gmil.cli.results import number
 from gmil.cli.videos.shared import crops_option, frames_option, video
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from gmil.video.snippets.scoring import FrameScores
@@ -41,7 +42,8 @@ def score(model: str, features: str, annotations: str, crops: str, snippet_frame
     starts = np.asarray(bags.instance_info.column("frame"))  # type: ignore[union-attr]
     names = [str(name) for name in bags.bag_ids]  # type: ignore[union-attr]
     known = read_annotations(annotations)
-    found = score_frames(names, bags.split(scores), bags.split(starts), known, snippet_frames)
+    with said_warnings():
+        found = score_frames(names, bags.split(scores), bags.split(starts), known, snippet_frames)
     if as_json:
         click.echo(json.dumps({"model": model, "features": features, **found.as_dict()}, indent=2))
     else:
@@ -62,5 +64,6 @@ def _print(found: FrameScores, model: str) -> None:
             for kind, (area, precision, n) in found.by_class.items()
         ),
     ]
-    title = f"{model} on {found.n_frames} frames of {found.n_videos} videos; a class is scored with all normal videos"
+    frames, videos = count_of(found.n_frames, "frame"), count_of(found.n_videos, "video")
+    title = f"{model} on {frames} of {videos}; a class is scored with all normal videos"
     print_table(["videos", "number", "frame AUC", "frame AP"], rows, title=title)

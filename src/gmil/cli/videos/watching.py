@@ -40,10 +40,10 @@ def watch(
     detectors = EventDetectors.load(model)
     options: dict[str, Any] = {"realtime": realtime, "context": context, "every": every}
     options |= {"reconnects": reconnects, "patience": patience}
-    if detectors.vocabulary is not None:
-        say(f"Decisions are at most {stated_delay(detectors, every):.1f} s behind the newest frame.")
+    found = reports(detectors, source, **options)
+    say(f"Decisions are at most {stated_delay(detectors, every):.1f} s behind the newest frame.")
     try:
-        for report in reports(detectors, source, **options):
+        for report in found:
             click.echo(json.dumps(report))
             sys.stdout.flush()
     except KeyboardInterrupt:

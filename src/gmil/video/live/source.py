@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gmil.errors import VideoError
+from gmil.errors import VideoError, count_of
 from gmil.video.decoding import import_av, opened, steady_frames, video_stream
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LONGEST_PAUSE = 30.0
 
 
 class Happening(NamedTuple):
-    """Something that happened to a source: "connected", "stalled", "lost", "resized", "behind" or "ended"."""
+    """Something that happened to a source: "connected", "stalled", "lost", "resized", "small", "behind" or "ended"."""
 
     status: str
     text: str
@@ -197,7 +197,8 @@ class _Reader:
             return
         self.dropped += 1
         if self.dropped & (self.dropped - 1) == 0:  # 1, 2, 4, 8: a long file of complaints helps nobody
-            text = f"{self.source.shown} is faster than this machine: {self.dropped} frames are dropped so far."
+            lost = count_of(self.dropped, "frame is", "frames are")
+            text = f"{self.source.shown} is faster than this machine: {lost} dropped so far."
             with contextlib.suppress(queue.Full):
                 self.waiting.put_nowait(Happening("behind", text, restarts=False))
 

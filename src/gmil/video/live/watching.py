@@ -12,6 +12,7 @@ import numpy as np
 from gmil.bags import Bags
 from gmil.engine import resolve
 from gmil.errors import VideoError
+from gmil.video.cache import refuse_short, refuse_small
 from gmil.video.cuts import AHEAD
 from gmil.video.histograms import histograms_so_far
 from gmil.video.live.source import Happening, Source
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
     from gmil.engine.arrays import Floats
     from gmil.video.decoding import Frame
-    from gmil.video.events import EventDetectors, TimeLine
+    from gmil.video.events import EventDetectors
     from gmil.video.histograms import FrameHistograms
+    from gmil.video.timeline import TimeLine
 
 CONTEXT = 3.0
 """Seconds of the past that a decision is about."""
@@ -81,7 +83,7 @@ def watch(
             raise VideoError(msg, parameter=name)
     settings = detectors.vocabulary.settings
     where = Source(source, settings.rate, settings.longest_side, realtime, patience, reconnects)
-    yield from _Watch(detectors, context, every).reports(where)
+    return _Watch(detectors, context, every).reports(where)  # what is wrong above is said at once
 
 
 def stated_delay(detectors: EventDetectors, every: float = EVERY) -> float:
@@ -114,6 +116,7 @@ class _Watch:
     open: dict[str, _Open] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)  # where the last one of every event ended
     newest: float = 0.0
+    n_frames: int = 0
     decided: float = -math.inf
     notes: list[Happening] = field(default_factory=list)
     is_over: bool = False
@@ -123,7 +126,7 @@ class _Watch:
         items, backend = source.frames(), resolve("auto", 1)
         words: Any = self.detectors.vocabulary
         while not self.is_over:
-            for found, newer in histograms_so_far(self._piece(items), words, backend, at_once=_AT_ONCE):
+            for found, newer in histograms_so_far(self._piece(items, source), words, backend, at_once=_AT_ONCE):
                 yield from self._told()
                 yield from self._take(found, newer)
             yield from self._told()
@@ -131,18 +134,33 @@ class _Watch:
             self.rows.clear()
             self.ended.clear()
             self.decided = -math.inf
+        if not source.is_live:
+            refuse_short(source.shown, self.n_frames, words.settings)
 
-    def _piece(self, items: Iterator[Frame | Happening]) -> Iterator[Frame]:
+    def _piece(self, items: Iterator[Frame | Happening], source: Source) -> Iterator[Frame]:
         """Yield frames until the source breaks off."""
+        is_first = True
         for item in items:
             if isinstance(item, Happening):
                 self.notes.append(item)
                 if item.restarts:
                     return
             else:
-                self.newest = item.time
+                if is_first:
+                    self._check_size(item, source)
+                is_first, self.newest, self.n_frames = False, item.time, self.n_frames + 1
                 yield item
         self.is_over = True
+
+    def _check_size(self, frame: Frame, source: Source) -> None:
+        """Refuse a file whose pictures are too small; a live source may change them, so that it is only said."""
+        words: Any = self.detectors.vocabulary
+        try:
+            refuse_small(source.shown, frame.gray.shape, words.settings)
+        except VideoError as error:
+            if not source.is_live:
+                raise
+            self.notes.append(Happening("small", str(error), restarts=False))
 
     def _told(self) -> Iterator[dict[str, Any]]:
         while self.notes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gmil.errors import FormatError, MissingFileError, listed
+from gmil.errors import FormatError, MissingFileError, count_of, listed
 from gmil.safety.guard import expect, opening, parsing
 
 if TYPE_CHECKING:
@@ -32,27 +33,59 @@ def files_in(folder: Path) -> list[Path]:
 def listed_files(path: Path) -> list[Path]:
     """Return the files that a list names, one on a line, before a label or a number of frames.
 
-    The path is used as it stands, or below the folder of the list; lists come from other machines, so that a file of
-    the same name below that folder will do.
+    The path is used as it stands, or below the folder of the list. Lists come from other machines, so that a file of
+    the same name below that folder will do; of several, the one whose path ends most alike.
     """
     with parsing(path, "CSV"), opening(path):
         lines = [line.split()[0] for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     expect(lines, f"{path} lists no files.")
-    below = {file.name: file for file in files_in(path.parent)}
-    found = {line: _existing(Path(line), path.parent, below) for line in lines}
-    lost = [line for line, file in found.items() if file is None]
+    below: dict[str, list[Path]] = {}
+    for file in files_in(path.parent):
+        below.setdefault(file.name, []).append(file)
+    found = {name: _existing(name, path, below) for name in (Path(line.replace("\\", "/")) for line in lines)}
+    lost = [str(name) for name, file in found.items() if file is None]
     if lost:
-        msg = f"{path} lists {len(lost)} files that are not there: {listed(lost, most=3)}. Put them below its folder."
+        what = count_of(len(lost), "file that is", "files that are")
+        msg = f"{path} lists {what} not there: {listed(lost, most=3)}. Put them below its folder."
         raise MissingFileError(msg)
-    return [file for file in found.values() if file is not None]
+    files = {name: file for name, file in found.items() if file is not None}
+    _refuse_one_for_two(path, files)
+    return list(files.values())
 
 
-def _existing(name: Path, folder: Path, below: Mapping[str, Path]) -> Path | None:
-    for candidate in (name, folder / name):
+def _existing(name: Path, path: Path, below: Mapping[str, list[Path]]) -> Path | None:
+    """Return the file that a list means by a name."""
+    for candidate in (name, path.parent / name):
         if candidate.suffix.lower() in SUFFIXES and candidate.is_file():
             return candidate
     names = [name.name, *(f"{name.stem}{suffix}" for suffix in SUFFIXES)]
-    return next((below[each] for each in names if each in below), None)
+    candidates = next((below[each] for each in names if each in below), [])
+    alike = [_common_ending(name.parent, file.parent) for file in candidates]
+    best = [file for file, count in zip(candidates, alike, strict=True) if count == max(alike)]
+    if len(best) > 1:
+        msg = f"{path} lists {name}, which may be {best[0]} or {best[1]}. Write its path below the folder of the list."
+        raise FormatError(msg)
+    return best[0] if best else None
+
+
+def _common_ending(one: Path, other: Path) -> int:
+    """Return how many folders at the end of two paths are the same.
+
+    >>> _common_ending(Path("/data/ucf/test"), Path("here/test")), _common_ending(Path("a"), Path("b"))
+    (1, 0)
+    """
+    pairs = zip(reversed(one.parts), reversed(other.parts), strict=False)
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def _refuse_one_for_two(path: Path, files: Mapping[Path, Path]) -> None:
+    first: dict[Path, Path] = {}
+    for name, file in files.items():
+        if first.setdefault(file, name) != name:
+            msg = (
+                f"{path} lists {first[file]} and {name}, but there is only {file} for both. Put both below its folder."
+            )
+            raise MissingFileError(msg)
 
 
 def by_video(files: Iterable[Path]) -> dict[str, list[Path]]:

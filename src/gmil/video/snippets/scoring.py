@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import VideoError, listed
+from gmil.errors import VideoError, count_of, listed
 from gmil.model_selection.metrics import auc, average_precision
 from gmil.video.snippets.annotations import NORMAL
 from gmil.video.snippets.names import short_name
@@ -54,6 +55,7 @@ def score_frames(
     """Compare the scores of snippets with temporal annotations.
 
     Every frame of a snippet has the score of the snippet; several instances of one snippet (crops) have their mean.
+    Events beyond the last snippet of their video are warned of.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ def score_frames(
         raise VideoError(msg)
     known = [found for found in matched if found is not None]
     frames = [_frames_of(*pair, snippet_frames) for pair in zip(scores, starts, strict=True)]
+    _warn_of_events_beyond(names, known, [len(own) for own in frames])
     truths = [_truth(found, len(own)) for found, own in zip(known, frames, strict=True)]
     kinds = np.array([found.kind for found in known])
 
@@ -97,6 +100,23 @@ def _frames_of(scores: Floats, starts: Integers, snippet_frames: int) -> Floats:
     firsts, place = np.unique(starts, return_inverse=True)
     means = np.bincount(place, weights=scores) / np.bincount(place)
     return np.repeat(means, np.diff([*firsts, firsts[-1] + snippet_frames]))
+
+
+def _warn_of_events_beyond(names: Sequence[str], annotations: Sequence[Annotation], lengths: Sequence[int]) -> None:
+    """Warn of events that begin after the last frame: most often the frames of a snippet are more."""
+    beyond = [
+        f"{name} ({start} to {end}, of {length} frames)"
+        for name, annotation, length in zip(names, annotations, lengths, strict=True)
+        for start, end in annotation.spans
+        if start >= length
+    ]
+    if beyond:
+        events = count_of(len(beyond), "annotated event lies", "annotated events lie")
+        msg = (
+            f"{events} beyond the frames that features cover: {listed(beyond, most=3)}. "
+            "Check the annotations and the frames of a snippet."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=3)
 
 
 def _truth(annotation: Annotation, n_frames: int) -> Booleans:
