@@ -173,7 +173,9 @@ def the_process():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
 @pytest.mark.parametrize("seconds", [0, 1.5])  # while the process begins, and while it measures
-def test_an_interrupted_cell_stays_missing(document, tmp_path, capfd, seconds):
+def test_an_interrupted_cell_stays_missing(document, tmp_path, capfd, monkeypatch, seconds):
+    # A server of processes that another test has started would begin them with Ctrl-C let in.
+    monkeypatch.setattr(running, "_context", lambda: multiprocessing.get_context("spawn"))
     _, cell = a_slow_cell(document)
     thread = threading.Thread(target=running.measure_cell, args=(cell, tmp_path))
     thread.start()
