@@ -92,6 +92,18 @@ def test_a_real_ctrl_c_is_130():
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{first}gmil: Stopped.\n")
 
 
+def test_ctrl_c_that_became_another_error_is_130(capsys):
+    from gmil.cli.console import clear_errors
+
+    # What NumPy made of one.
+    error = ValueError("'T{d:val:}' is not a valid PEP 3118 buffer format string")
+    error.__cause__ = KeyboardInterrupt()
+    with pytest.raises(SystemExit) as ended, clear_errors():
+        raise error
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "gmil: Stopped.\n"
+
+
 def test_progress_is_quiet_for_two_seconds_and_speaks_on_standard_error(monkeypatch, capsys):
     from gmil.cli import console
 

@@ -75,7 +75,18 @@ def clear_errors() -> Iterator[None]:
         _end("Stopped.", STOPPED)
 
 
+def _is_stopped(error: Any) -> bool:
+    """Tell whether Ctrl-C is behind an error: compiled code may turn it into one of its own."""
+    while isinstance(error, BaseException):
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _end(error: Any, code: int) -> None:
+    if _is_stopped(error):
+        error, code = "Stopped.", STOPPED
     first_lines = " ".join(in_options(error).split())
     say(f"gmil: {first_lines or type(error).__name__}")
     sys.exit(code)
