@@ -1,4 +1,4 @@
-"""Logistic weights of left-out decisions: the best, never negative, and near their prior where little is known."""
+"""Logistic weights of left-out decisions, and calibration curves: the best, whatever the decisions look like."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 
-from gmil.stacking import cross_fitted, logistic_weights
+from gmil.stacking import calibrate, cross_fitted, logistic_weights
 
 
 @pytest.fixture
@@ -62,3 +62,44 @@ def test_cross_fitted_sums_by_hand():
 
     # The fourth bag is in no fold, and has the weights of all.
     np.testing.assert_allclose(cross_fitted(columns, np.array([10.0, 1.0]), folds, weigh), [7.5, 14.5, 21.5, 41.0])
+
+
+def _loss(decisions, positive, slope, shift):
+    """Return the cross-entropy to Platt's soft targets."""
+    goal = np.where(positive, (positive.sum() + 1) / (positive.sum() + 2), 1 / ((~positive).sum() + 2))
+    odds = slope * decisions + shift
+    return -(goal * log_expit(odds) + (1 - goal) * log_expit(-odds)).mean()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_calibration_curve_is_the_best_one(seed):
+    """Of heavy tails, tiny and huge decisions, and such as lie far from zero: where steps on the log of the slope ended
+    on the way."""
+    rng = np.random.default_rng(seed)
+    positive = rng.permutation(np.arange(90) < 30)
+    decisions = rng.standard_cauchy(90) if seed % 2 else rng.normal(size=90)
+    decisions = (decisions + positive + [0, 5, 100][seed % 3]) * 10.0 ** (seed % 5 - 2)
+    slope, shift = calibrate(decisions, positive, np.ones(90))
+    assert slope > 0
+    found, middle, flattest = (
+        _loss(decisions, positive, slope, shift),
+        np.median(decisions),
+        np.exp(-5) / _size(decisions),
+    )
+    for factor, move in [(f, m) for f in (0.7, 0.98, 1.02, 1.4) for m in (-0.3, -0.02, 0.02, 0.3)]:
+        other = max(factor * slope, flattest)
+        assert _loss(decisions, positive, other, shift + (slope - other) * middle + move) > found - 1e-9
+
+
+def _size(decisions):
+    return np.sqrt(np.mean(decisions**2)) or 1.0
+
+
+def test_decisions_that_tell_nothing_have_the_flattest_curve():
+    positive = np.array([True, False, True, False, True])
+    for decisions in (np.full(5, 3.0), np.zeros(5), np.where(positive, -1.0, 1.0)):
+        slope, shift = calibrate(decisions, positive, np.ones(5))
+        assert slope * _size(decisions) == pytest.approx(np.exp(-5))
+        assert np.mean(slope * decisions + shift) == pytest.approx(
+            np.log(4 / 5 * 3 + 1 / 4 * 2) - np.log(3 / 5 + 3 / 4 * 2), abs=0.02
+        )

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 _SHRINKAGE = 0.1
 """How strongly `ridge_weights` draws the weights of models to equal ones, per bag."""
+_STEEPEST = 5.0
+"""The logarithm of the largest slope of a calibration curve, for decisions of size one; its negative is the least."""
+_PRECISION = 1e-9
+"""Of the gradient of a calibration curve: the same curve, to all digits that are shown, on every machine."""
 
 
 def ridge_weights(left_out: Floats, target: Floats, weights: Floats, noise: float = 1.0) -> Floats:
@@ -108,17 +112,33 @@ def calibrate(decisions: Floats, positive: Booleans, weights: Floats, share: flo
     # Soft targets, as Platt's, keep the slope finite where the classes are separated perfectly.
     goal = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     size = float(np.sqrt(np.mean(decisions**2))) or 1.0
+    # Steeper or flatter than this no curve can be told from a step, or from a constant.
+    middle, spread = float(decisions.mean()), float(decisions.std()) or 1.0
+    least, most = np.exp([-_STEEPEST, _STEEPEST]) * spread / size
+    design = np.column_stack([(decisions - middle) / spread, np.ones(len(decisions))])
+    slope, shift = map(float, _logistic_curve(design, goal, weights))
+    if not least <= slope <= most:  # the loss is convex: the best of all others has the slope that is nearest
+        slope = float(np.clip(slope, least, most))
+        shift = float(_logistic_curve(design[:, 1:], goal, weights, slope * design[:, 0])[0])
+    return slope / spread, shift - slope * middle / spread
+
+
+def _logistic_curve(design: Floats, goal: Floats, weights: Floats, offset: Floats | float = 0.0) -> Floats:
+    """Return the parameters with the least cross-entropy to soft targets, by Newton's steps in a trust region."""
     shares = weights / weights.sum()
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        slope, shift = np.exp(parameters[0]), parameters[1]
-        odds = slope * decisions / size + shift
+        odds = design @ parameters + offset
         value = -shares @ (goal * log_expit(odds) + (1 - goal) * log_expit(-odds))
-        pull = shares * (expit(odds) - goal)
-        return float(value), np.array([pull @ (slope * decisions / size), pull.sum()])
+        return float(value), design.T @ (shares * (expit(odds) - goal))
 
-    found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=[(-5, 5), (-30, 30)])
-    return float(np.exp(found.x[0]) / size), float(found.x[1])
+    def curvature(parameters: Floats) -> Floats:
+        odds = design @ parameters + offset
+        return design.T @ ((shares * expit(odds) * expit(-odds))[:, None] * design)
+
+    start = np.zeros(design.shape[1])
+    found: Any = minimize(loss, start, jac=True, hess=curvature, method="trust-exact", options={"gtol": _PRECISION})
+    return np.asarray(found.x)
 
 
 def fit_slope(decisions: Floats, labels: Integers) -> float:
