@@ -83,8 +83,21 @@ def test_small_sets_and_defaults_come_first(toy):
     sets, _ = load_sets(toy)
     cells = plan(toy, sets)
     assert [c.setting for c in cells] == ["default"] * 12 + ["tuned"] * 3
-    sizes = [c.data.bags.n_instances for c in cells[:12]]
+    sizes = [c.data.bags.n_instances * c.data.bags.n_features for c in cells[:12]]
     assert sizes == sorted(sizes)
+
+
+def test_new_defaults_come_first_then_what_is_cheap_by_its_default(toy, tmp_path, monkeypatch):
+    few = toy.restricted(["gmil"], ["easy", "hard", "more"])
+    cells = {(c.case.dataset, c.setting): c for c in plan(few, load_sets(few)[0])}
+    seconds = {"easy": 8.0, "hard": 2.0}  # nothing is known of the third
+    known = {identity(job): Known(s, job.code) for n, s in seconds.items() for job in cells[n, "default"].jobs}
+    monkeypatch.setattr(Shelf, "known", lambda _: known)
+    monkeypatch.setattr(Shelf, "take", lambda *_: None)
+    begun = []
+    monkeypatch.setattr(running, "measure_cell", lambda cell, *_: begun.append((cell.case.dataset, cell.setting)))
+    run(few, output=tmp_path)
+    assert begun == [("more", "default"), ("hard", "tuned"), ("easy", "tuned"), ("more", "tuned")]
 
 
 def test_what_is_done_is_not_done_again(toy, board, tmp_path, monkeypatch):

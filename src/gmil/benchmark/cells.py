@@ -90,10 +90,12 @@ def planned(benchmark: Benchmark, sets: Iterable[Fingerprinted]) -> set[str]:
 
 
 def plan(benchmark: Benchmark, sets: dict[str, Dataset]) -> list[Cell]:
-    """Return all cells, those of small sets and of default settings first, so that much is there early."""
+    """Return all cells, those of default settings and of small sets first, so that much is there early."""
     cells = [
         Cell(case, data, tuple(jobs_of(benchmark.spec, case, data)), benchmark.budget)
         for data in sets.values()
         for case in cases_of(benchmark.spec, data.name)
     ]
-    return sorted(cells, key=lambda cell: (cell.setting == "tuned", cell.data.bags.n_instances))
+    return sorted(
+        cells, key=lambda cell: (cell.setting == "tuned", cell.data.bags.n_instances * cell.data.bags.n_features)
+    )

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from gmil.paper.runs.jobs import Job
 
 _SECONDS_BETWEEN = 0.1
+_TRIED_BY_ITSELF = 20
+"""How many times as long a method roughly takes that chooses its parameters by itself."""
 
 
 def run(
@@ -84,7 +86,9 @@ def run(
     recorded = shelf.known()
     missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    hopeless = partial(_why_hopeless, _defaults(everything), store, recorded)
+    defaults = _defaults(everything)
+    hopeless = partial(_why_hopeless, defaults, store, recorded)
+    missing.sort(key=partial(_expected_seconds, defaults, store, recorded))  # what is cheap first: much is there early
     measured = _measured(missing, hopeless, Path(output), processes, until, retry_failed, client)
     try:
         with contextlib.closing(measured):
@@ -129,6 +133,23 @@ def _known_seconds(job: Job, store: Store, recorded: dict[str, Known], changed: 
 def _defaults(cells: list[Cell]) -> dict[tuple[str, str], Job]:
     """Return the first k-fold of every method on every set with the default setting."""
     return {(cell.case.method, cell.case.dataset): cell.jobs[0] for cell in cells if cell.setting == "default"}
+
+
+def _expected_seconds(
+    defaults: dict[tuple[str, str], Job], store: Store, recorded: dict[str, Known], cell: Cell
+) -> float:
+    """Return what a k-fold will cost, by the default setting: nothing of one that is new, as others wait for it.
+
+    A tuned cell whose default setting is not known comes last.
+    """
+    default = defaults.get((cell.case.method, cell.case.dataset))
+    seconds = None if default is None else _known_seconds(default, store, recorded)
+    if seconds is None or default is None:
+        return 0.0 if cell.setting == "default" else float("inf")
+    settings = cell.jobs[0].settings
+    # Of one setting the method chooses by itself, from about as many.
+    factor = _TRIED_BY_ITSELF if settings is not None and len(settings) == 1 else cell.jobs[0].n_fits / default.n_fits
+    return seconds * factor
 
 
 def _why_hopeless(
