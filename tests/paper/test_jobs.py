@@ -95,6 +95,20 @@ def test_data_is_content():
     assert data_fingerprint(bags, y, ["a", "b"] * 5) == data_fingerprint(bags, y, np.arange(10) % 2)
 
 
+def test_generated_data_is_the_same_on_every_machine():
+    """Matrix products differ in their last bits from machine to machine, and figures of records must be found again."""
+    bags, y = gmil.make_bags(10, random_state=0, return_X_y=True)
+    recipe = {"maker": "bags", "n_bags": 10, "random_state": 0}
+    rounded = bags.with_instances(bags.instances * (1 + 1e-7))
+    assert data_fingerprint(rounded, y) != data_fingerprint(bags, y)
+    whole = data_fingerprint(bags, y, recipe=recipe)
+    assert data_fingerprint(rounded, y, recipe=recipe) == whole
+    other_maker = bags.with_instances(bags.instances * 1.01)
+    others = [(other_maker, y, None, recipe), (bags, 1 - y, None, recipe), (bags, y, np.arange(10) % 2, recipe)]
+    others += [(bags, y, None, {**recipe, "random_state": 1}), (bags, y, None, None)]
+    assert whole not in {data_fingerprint(b, labels, groups, recipe=how) for b, labels, groups, how in others}
+
+
 def test_sparse_data_has_a_fingerprint():
     import scipy.sparse as sp
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,18 +31,22 @@ _NOT_FOR_FILES = ("folder", "progress", "return_X_y")
 
 @dataclass(frozen=True)
 class Dataset:
-    """Bags, their labels and a name; where bags belong together, the group of each; labels of instances if known."""
+    """Bags, their labels and a name; where bags belong together, the group of each; labels of instances if known.
+
+    ``recipe`` says how bags were generated.
+    """
 
     name: str
     bags: Bags
     y: Any
     groups: Any = None
     instance_y: Any = None
+    recipe: Mapping[str, Any] | None = None
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of instances, offsets, labels and groups; labels of instances change nothing that is learnt."""
-        return data_fingerprint(self.bags, self.y, self.groups)
+        return data_fingerprint(self.bags, self.y, self.groups, recipe=self.recipe)
 
 
 def groups_of(bags: Bags, column: str | None, role: str = "group") -> Any:
@@ -130,10 +134,13 @@ def _made(name: str, how: Mapping[str, Any]) -> Dataset:
 
 def _generated(name: str, maker: str = "bags", **how: Any) -> Dataset:
     """Return bags made to order, by `gmil.make_bags`, or by `gmil.make_slides` with patients as groups."""
-    if maker == "slides":
-        return _slides(name, how)
-    # As of slides: without a seed, every process would have bags of its own.
-    found = datasets.make_bags(**{"random_state": 0, **how})
+    how = {"random_state": 0, **how}  # without a seed, every process would have bags of its own
+    made = (_slides if maker == "slides" else _bags)(name, how)
+    return replace(made, recipe={"maker": maker, **how})
+
+
+def _bags(name: str, how: dict[str, Any]) -> Dataset:
+    found = datasets.make_bags(**how)
     return Dataset(name, found.bags, found.y)
 
 
