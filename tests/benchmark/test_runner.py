@@ -142,6 +142,19 @@ def test_repeats_may_be_done_later(toy, tmp_path):
         assert leaderboard(few, tmp_path)["not_repeated"] == 2 - len(wanted)
 
 
+def test_many_repeats_have_a_record_each(document, tmp_path):
+    document["protocol"]["repeats"] = 12
+    few = parse_benchmark(document, "toy").restricted(["bag-size-tree"], ["easy"])
+    run(few, output=tmp_path)
+    (records,) = Shelf(tmp_path).methods()
+    assert [(row["repeat"], row["seed"]) for row in records.rows] == [(i, i) for i in range(12)]
+    data = load_sets(few)[0]["easy"]
+    last = cross_validate(BagSizeTree(), data.bags, data.y, cv=3, random_state=11)
+    np.testing.assert_array_equal(records.rows[-1]["folds"], last.folds[0])
+    np.testing.assert_array_equal(records.rows[-1]["predictions"], last.predictions[0, 0])
+    assert leaderboard(few, tmp_path)["not_repeated"] == 0
+
+
 def test_a_long_cell_runs_once(toy, tmp_path):
     cell = a_cell(toy)
     running.do_jobs(cell, Store(tmp_path), NoWatch(301.0))

@@ -15,7 +15,7 @@ from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of
 from gmil.paper.runs.store import DamagedPartError, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
@@ -86,16 +86,23 @@ def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
 def planned(benchmark: Benchmark, sets: Iterable[Fingerprinted]) -> set[str]:
     """Return the identities of all k-folds that a benchmark asks for on sets."""
     spec = benchmark.spec
-    return {identity(job) for data in sets for case in cases_of(spec, data.name) for job in jobs_of(spec, case, data)}
+    return {
+        identity(job) for data in sets for case in cases_of(spec, data.name) for job in _jobs(benchmark, case, data)
+    }
 
 
 def plan(benchmark: Benchmark, sets: dict[str, Dataset]) -> list[Cell]:
     """Return all cells, those of default settings and of small sets first, so that much is there early."""
     cells = [
-        Cell(case, data, tuple(jobs_of(benchmark.spec, case, data)), benchmark.budget)
+        Cell(case, data, tuple(_jobs(benchmark, case, data)), benchmark.budget)
         for data in sets.values()
         for case in cases_of(benchmark.spec, data.name)
     ]
     return sorted(
         cells, key=lambda cell: (cell.setting == "tuned", cell.data.bags.n_instances * cell.data.bags.n_features)
     )
+
+
+def _jobs(benchmark: Benchmark, case: Case, data: Fingerprinted) -> Iterator[Job]:
+    """Yield one job for every repeat, however many: a record is of one."""
+    return jobs_of(benchmark.spec, case, data, one_by_one=True)

@@ -236,7 +236,7 @@ def _print_instances(rows: list[dict[str, Any]]) -> None:
     columns = ["data set", "method", *instance_titles()]
     cells = [[row["dataset"], row["method"], *instance_cells(row["instances"])] for row in rows]
     of = [f"{row['dataset']} {row['instances']['n_positive']} of {row['instances']['n_known']}" for row in rows]
-    print_table(columns, cells, title=f"Instances of held-out bags, positive of those with a label: {', '.join(of)}")
+    print_table(columns, cells, title=f"Instances of held-out bags, witnesses of those with a label: {', '.join(of)}")
 
 
 def _published(row: dict[str, Any]) -> str:

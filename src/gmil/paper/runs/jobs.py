@@ -216,10 +216,10 @@ def whole_job(spec: Spec, case: Case, data: Fingerprinted) -> Job:
     return Job(**_shared(spec, case, data), repeat=0, repeats=case.repeats, seed=spec.protocol.seed)
 
 
-def jobs_of(spec: Spec, case: Case, data: Fingerprinted) -> Iterator[Job]:
-    """Yield the jobs of a case, whose rows are kept."""
+def jobs_of(spec: Spec, case: Case, data: Fingerprinted, *, one_by_one: bool = False) -> Iterator[Job]:
+    """Yield the jobs of a case, whose rows are kept; with ``one_by_one`` every repeat is a job of its own."""
     shared = _shared(spec, case, data)
-    for repeat, repeats in blocks_of_repeats(case.repeats):
+    for repeat, repeats in [(r, 1) for r in range(case.repeats)] if one_by_one else blocks_of_repeats(case.repeats):
         yield Job(**shared, repeat=repeat, repeats=repeats, seed=spec.protocol.seed + repeat)
 
 
