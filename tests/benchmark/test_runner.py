@@ -42,7 +42,7 @@ class NoWatch:
     def __init__(self, seconds):
         self.seconds = seconds
 
-    def __call__(self, _budget):
+    def __call__(self, _budget, _in_turn):
         return self
 
     def __enter__(self):
@@ -251,6 +251,15 @@ def test_a_cell_whose_first_folds_cost_too_much_is_not_finished(toy, tmp_path, m
     watch.see(3, 10)
     assert ends == [OVER_FORECAST]
     assert reason_of(OVER_FORECAST, Budget()) == "more than 30 CPU minutes a k-fold, by its first folds"
+
+
+@pytest.mark.parametrize(("in_turn", "done", "code"), [(True, 0, OVER_FORECAST), (True, 1, None), (False, 0, None)])
+def test_a_first_fold_that_takes_half_of_the_budget_is_not_finished(in_turn, done, code, monkeypatch):
+    watch = Watch(Budget(most_minutes=1), in_turn)
+    monkeypatch.setattr(watch, "cost", lambda: Cost(31.0, None, None))
+    if done:
+        watch.see(done, 10)
+    assert watch._exceeded() == code
 
 
 def test_folds_are_counted_while_a_cell_is_measured(toy, tmp_path):

@@ -21,6 +21,8 @@ SURE_BY_FOLDS, SURE_BY_DEFAULT = 1.5, 3
 """A forecast is rough: what is stopped early, by its first folds, or not begun, by what the default setting costs, is
 what would cost so many times what it may.
 """
+FIRST_FOLD_SHARE = 0.5
+"""A k-fold whose first fold takes more than this share of what all may cost is stopped: the others take as long."""
 _SECONDS_BETWEEN = 0.1
 
 
@@ -47,10 +49,12 @@ class Watch:
     Parameters
     ----------
     budget : Budget
+    in_turn : bool
+        Whether folds are fitted one after the other, and not all together: then the first one tells about the others.
     """
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, budget: Budget, in_turn: bool = False) -> None:
+        self.budget, self.in_turn = budget, in_turn
         self._stopped = threading.Event()
         self._memory_before = _peak_bytes()
         self.restart()
@@ -87,9 +91,16 @@ class Watch:
         parent = multiprocessing.parent_process()
         while not self._stopped.wait(_SECONDS_BETWEEN):
             is_orphan = parent is not None and not parent.is_alive()
-            code = ABANDONED if is_orphan else exceeded(self.cost(), self.budget)
+            code = ABANDONED if is_orphan else self._exceeded()
             if code is not None:
                 os._exit(code)  # no cleaning up: whatever computes cannot be asked to stop
+
+    def _exceeded(self) -> int | None:
+        cost = self.cost()
+        is_first = self.in_turn and self._seen is None
+        if is_first and cost.cpu_seconds > FIRST_FOLD_SHARE * 60 * self.budget.most_minutes:
+            return OVER_FORECAST
+        return exceeded(cost, self.budget)
 
 
 def exceeded(cost: Cost, budget: Budget) -> int | None:
