@@ -9,7 +9,7 @@ WORKERS ?= 2
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-site lint format parameters docs docs-links bench fuzz sanitize clean
+.PHONY: help setup demo test test-all test-site lint format parameters tables docs docs-links bench fuzz sanitize clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ format: $(VENV)/tests-installed  ## Format the code
 
 parameters: $(VENV)/installed  ## Write docs/reference/parameters.md from the classes
 	$(BIN)/python tools/parameters.py
+
+tables: $(VENV)/installed  ## Write the page and the tables of the docs from the records of the leaderboard
+	$(BIN)/gmil benchmark page benchmarks/leaderboard.toml --page docs/_static/leaderboard.html --decisions src/gmil/benchmark/decisions.json
+	$(BIN)/python tools/leaderboard_tables.py
 
 SPHINX = $(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky
 docs: $(VENV)/docs-installed  ## Build the site, needs no network, into docs/_build/site

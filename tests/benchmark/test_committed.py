@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import sklearn
 from sklearn.utils.fixes import parse_version
+from tools import leaderboard_tables as tables
 
 from gmil.benchmark import load_benchmark, read_leaderboard, verify
 from gmil.benchmark.decisions import decision_table, packaged
 from gmil.benchmark.page import page
-from gmil.benchmark.where import FAMILIES, where_table
+from gmil.benchmark.where import where_table
 from gmil.datasets import dataset_names
 from gmil.errors import DatasetError
 
@@ -54,15 +55,15 @@ def test_page_and_decisions_are_those_of_the_leaderboard(benchmark_of_all):
     assert packaged("where") == json.loads(json.dumps(where_table(found)))
 
 
-def test_the_table_of_instances_is_that_of_the_leaderboard():
-    page = (ROOT / "docs" / "results" / "instances.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
-    for row in packaged("where"):
-        cells = [_cell(row["families"].get(family)) for family in FAMILIES]
-        assert f"| {row['label']} | {' | '.join(cells)} |" in rows
+def test_tables_of_the_docs_are_those_of_the_leaderboard(benchmark_of_all):
+    found = tables.read_leaderboard(tables.RECORDS)
+    for path in tables.PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert "<!-- table " in text
+        assert tables.with_tables(text, found) == text, "make tables"
 
 
-def _cell(one):
-    if one is None:
-        return "-"
-    return f"{one['instance_auc']:.3f} / {one['instance_average_precision']:.3f}; {one['instance_auc_within']:.3f}"
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_table_stands_on_a_page(name):
+    pages = [path.read_text(encoding="utf-8") for path in tables.PAGES]
+    assert sum(text.count(f"<!-- table {name} -->") for text in pages) == 1
