@@ -241,14 +241,15 @@ def files(tmp_path_factory):
     gmil.WeightedGMIL(random_state=0).fit(bags, y).save(folder / "model.gmil")
     for suffix in ("parquet", "npz", "arff", "mat", "gmil"):
         (folder / f"junk.{suffix}").write_bytes(b"no such thing \x00\x01" * 20)
-    gmil.write(folder / "unlabelled.csv", bags)
+    plain = gmil.Bags(bags.instances, bags.offsets, bags.bag_ids)
+    gmil.write(folder / "unlabelled.csv", plain)
     (folder / "mixed.csv").write_text("bag,label,f,site,town\na,0,1,1,A\na,0,2,2,A\nb,1,3,3,\nb,1,4,3,\n")
     (folder / "gap.csv").write_text("bag,label,f\na,0,1\nb,0,\nc,1,3\nd,1,4\n")
     (folder / "large.csv").write_text("bag,f\na,1e300\n")
-    gmil.write(folder / "three.csv", bags[:6], list("abcabc"))
+    gmil.write(folder / "three.csv", plain[:6], list("abcabc"))
     tables = {name: folder / f"{name}.csv" for name in ("mixed", "gap", "large", "three", "unlabelled")}
-    plain = {name: folder / name for name in ("junk", "out")}
-    return {"folder": folder, "bags": path, "model": folder / "model.gmil", **tables, **plain}
+    others = {name: folder / name for name in ("junk", "out")}
+    return {"folder": folder, "bags": path, "model": folder / "model.gmil", **tables, **others}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +285,7 @@ def files(tmp_path_factory):
         ),
         (["cv", "{three}", "--method", "dd", "--folds", "2"], "y has 3 classes. Take a --method that knows several."),
         (["cv", "{gap}", "--folds", "2"], "must be a finite number. Fill them with --missing median"),
-        (["data", "convert", "{large}", "{out}.parquet"], "too large for float32. Write .csv or .npz, which keep it."),
+        (["data", "convert", "{large}", "{out}.parquet"], "too large for float32. Write it with --dtype float64."),
         (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
         (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from gmil import Bags
 from gmil.datasets import load_musk1, make_bags, read, write
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, ColumnWarning
 
 EXACT = (".npz", ".mat", ".csv", ".tsv", ".arff", ".data")
 ALL = (*EXACT, ".parquet")
@@ -151,6 +152,38 @@ def test_missing_values_survive(suffix):
     np.testing.assert_array_equal(found.instances, X)
 
 
+def _numbers_named(suffix):
+    """Expect to be told that a format cannot tell numbers of info from features."""
+    if suffix not in (".csv", ".arff"):
+        return contextlib.nullcontext()
+    return pytest.warns(ColumnWarning, match=rf"in instance_info is a number, which \{suffix} .*drop=\.\.\.")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".mat", ".csv", ".arff", ".parquet"])
+def test_labels_of_instances_never_become_features(suffix, tmp_path):
+    """Written by one format and read by another, they would teach what they are to measure."""
+    made = make_bags(8, n_features=3, random_state=0)
+    bags = made.bags
+    bags = Bags(bags.instances, bags.offsets, bags.bag_ids, ("a", "b", "c"), {"y_instance": made.instance_y})
+    path = tmp_path / f"bags{suffix}"
+    write(path, bags, made.y)
+    is_wide = suffix in (".csv", ".arff")
+    with pytest.warns(ColumnWarning, match="'y_instance' is left out") if is_wide else contextlib.nullcontext():
+        found, y = read(path)
+    assert found.n_features == 3
+    np.testing.assert_array_equal(y, made.y)
+    np.testing.assert_array_equal(found.instance_info.column("y_instance").to_numpy(), made.instance_y)
+
+
+def test_whole_numbers_that_change_are_told_of(tmp_path):
+    bags = Bags(np.array([[1700000001.0, 0.1], [3.0, 4.0]]), [0, 1, 2])
+    with pytest.warns(ColumnWarning, match=r"1700000001 becomes 1700000000 in float32\. Keep .* dtype=\.\.\."):
+        write(tmp_path / "bags.parquet", bags)
+    write(tmp_path / "bags.parquet", bags, dtype="float64")
+    assert read(tmp_path / "bags.parquet")[0].instances[0, 0] == 1700000001
+    write(tmp_path / "small.parquet", bags[1:])  # without a word
+
+
 @pytest.mark.parametrize("suffix", [".npz", ".mat", ".arff"])
 @pytest.mark.parametrize("with_info", [False, True])
 def test_sparse_stays_sparse(suffix, with_info):
@@ -160,7 +193,8 @@ def test_sparse_stays_sparse(suffix, with_info):
     bags = Bags(matrix, [0, 3, 4, 7], np.array(["x", "y", "z"]), instance_info=info)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"bags{suffix}"
-        write(path, bags, ["p", "q", "p"])
+        with _numbers_named(suffix if with_info else ""):
+            write(path, bags, ["p", "q", "p"])
         found, y = read(path, info=["moment"] if with_info else ())
     assert sp.issparse(found.instances)
     np.testing.assert_array_equal(found.instances.toarray(), matrix.toarray())
@@ -186,7 +220,8 @@ def test_info_is_carried(suffix, tmp_path):
     info = {"time": np.array([0.5, 1.5, 2.5]), "name": np.array(["a", "it's, ", '"c"'])}
     bags = Bags(np.eye(3), [0, 2, 3], np.array(["p", "q"]), instance_info=info)
     path = tmp_path / f"bags{suffix}"
-    write(path, bags, [0, 1])
+    with _numbers_named(suffix):
+        write(path, bags, [0, 1])
     found, _ = read(path, info=["time"])
     assert found.n_features == 3
     assert sorted(found.instance_info.column_names) == ["name", "time"]

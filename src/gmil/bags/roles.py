@@ -263,12 +263,19 @@ def _default_columns(schema: pa.Schema, reserved: set[str | None]) -> tuple[str,
     return tuple(
         field.name
         for field in schema
-        if field.name not in reserved
-        and tables.is_number(field.type)
-        and not tables.is_row_number(field.name)
-        and not is_called_label(field.name, schema.names)
-        and field.name.casefold() not in BAG_NAMES
+        if field.name not in reserved and tables.is_number(field.type) and may_teach(field.name, schema.names)
     )
+
+
+def may_teach(name: str, names: Sequence[str]) -> bool:
+    """Tell whether a column of numbers among others is a feature by its name: no label, number of the bag, or row."""
+    is_other = tables.is_row_number(name) or is_called_label(name, names) or name.casefold() in BAG_NAMES
+    return not is_other
+
+
+def is_carried(name: str) -> bool:
+    """Tell whether a column of numbers that is no feature tells about instances: their labels, or another bag."""
+    return name.casefold() in (*BAG_NAMES, *INSTANCE_LABEL_NAMES)
 
 
 def _refuse_lists_of_others(schema: pa.Schema, name: str) -> None:
@@ -288,15 +295,16 @@ def _warn_about_labels(schema: pa.Schema, chosen: str | tuple[str, ...], named: 
     """Say which columns would be features if they were not called as labels are."""
     if isinstance(chosen, str):
         return
-    left_out = [
-        repr(field.name)
-        for field in schema
-        if field.name not in named and is_called_label(field.name, schema.names) and tables.is_number(field.type)
-    ]
+    numbers = [field.name for field in schema if field.name not in named and tables.is_number(field.type)]
+    warn_of_labels([name for name in numbers if is_called_label(name, schema.names)])
+
+
+def warn_of_labels(left_out: Sequence[str]) -> None:
+    """Say which columns are no features because of their names."""
     if left_out:
-        msg = f"A column of labels is no feature: {listed(left_out)} is left out."
+        msg = f"A column of labels is no feature: {listed([repr(name) for name in left_out])} is left out."
         fix = "If it is the label, name it with {label} If it is a feature, name it in {features}"
-        warnings.warn(ColumnWarning(msg, parameter="label", fix=fix), stacklevel=4)
+        warnings.warn(ColumnWarning(msg, parameter="label", fix=fix), stacklevel=5)
 
 
 def _carried(
@@ -312,8 +320,5 @@ def _carried(
         field.name
         for field in schema
         if field.name in info
-        or (
-            field.name not in used | set(chosen)
-            and (field.name.casefold() in (*BAG_NAMES, *INSTANCE_LABEL_NAMES) or not tables.is_number(field.type))
-        )
+        or (field.name not in used | set(chosen) and (is_carried(field.name) or not tables.is_number(field.type)))
     )

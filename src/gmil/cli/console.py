@@ -40,7 +40,7 @@ _SAME_NAME = [
 _ADVICE = {
     "strategy": "Fill the gaps with --missing median, or leave these bags out.",
     "y": "Take a --method that knows several.",
-    "dtype": "Write .csv or .npz, which keep it.",
+    "dtype": "Write it with --dtype float64.",
 }
 """What helps on the command line, where the fix of an error is Python."""
 

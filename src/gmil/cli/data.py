@@ -140,9 +140,10 @@ def slides(output: str, seed: int, **how: Any) -> None:
 @click.argument("source", metavar="DATA")
 @click.argument("target")
 @data_options
-def convert(source: str, target: str, reader: Reader) -> None:
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Of features; float32 in Parquet by default.")
+def convert(source: str, target: str, reader: Reader, dtype: str | None) -> None:
     """Write DATA, a data set or a file, to TARGET in the format of its suffix."""
     refuse_target(target, source)
     found = reader.read(source, in_memory=True)
-    gmil.datasets.write(target, found.bags, found.y)
+    gmil.datasets.write(target, found.bags, found.y, dtype=dtype)
     say(f"{target}: {count_of(len(found.bags), 'bag')}, {count_of(found.bags.n_instances, 'instance')} written.")

@@ -37,6 +37,8 @@ _READERS: dict[str, ModuleType] = {
     ".mat": mat,
 }
 _WRITERS: dict[str, ModuleType] = _READERS | {".arff": arff_writing}
+_WIDE = (".csv", ".tsv", ".arff")
+"""Formats in which a column of information is like any other."""
 
 
 def read(
@@ -228,6 +230,10 @@ def write(
     except Exception as error:  # whatever else a library finds wrong with the values
         msg = f"{path} cannot be written: {first_line(error)}. Choose another format."
         raise FormatError(msg) from error
+    if path.suffix.lower() in _WIDE:
+        contents.warn_of_numbers(path.suffix)
+    if path.suffix.lower() == ".parquet":
+        contents.warn_of_rounding(dtype or np.float32)
 
 
 def _refuse_unwritable(path: Path) -> None:

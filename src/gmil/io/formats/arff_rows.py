@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.bags.roles import choose
+from gmil.bags.roles import choose, is_called_label, is_carried, may_teach, warn_of_labels
 from gmil.errors import FormatError, count_of, listed
 from gmil.io.formats.arff_syntax import Attribute, split, split_sparse
 from gmil.io.formats.contents import MOST_CELLS
@@ -127,8 +127,13 @@ class ArffRows:
         for role, known in (("features", numbers), ("info", [*numbers, *texts])):
             for name in named.all_of(role):
                 choose(known, name, (), role, noun="attribute")
-        left_out = {*info, *named.dropped([*numbers, *texts])}
-        chosen = [n for n in numbers if n not in left_out] if named.features is None else named.all_of("features")
+        dropped = named.dropped([*numbers, *texts])
+        chosen = named.all_of("features")
+        if named.features is None:
+            free = [n for n in numbers if n not in {*info, *dropped}]
+            chosen = [n for n in free if may_teach(n, numbers)]
+            warn_of_labels([n for n in free if is_called_label(n, numbers)])
+        info += [n for n in numbers if is_carried(n) and n not in {*info, *dropped, *chosen}]
         expect(chosen, "no attribute of the instances is left that is a number")
         matrix = self._matrix()
         columns: dict[str, Any] = {name: _column(matrix, numbers.index(name)) for name in info if name in numbers}

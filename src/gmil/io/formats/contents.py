@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.bags.parts import refuse_equal_ids
-from gmil.bags.roles import BAG_NAMES, is_called_label
-from gmil.bags.tables import is_row_number, unmasked
-from gmil.errors import BagValidationError
+from gmil.bags.roles import BAG_NAMES, INSTANCE_LABEL_NAMES, is_called_label
+from gmil.bags.tables import is_number, is_row_number, unmasked
+from gmil.errors import BagValidationError, ColumnWarning, listed
 from gmil.io.formats.rows import is_missing, tidy_labels
 from gmil.validation import check_bags, check_label_count
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.engine.arrays import Floats
 
+_WHOLE_IN_SINGLE, _WHOLE_IN_DOUBLE = 2.0**24, 2.0**53
+"""Up to this single and double precision have all whole numbers."""
 MOST_CELLS = 1 << 27  # 1 GiB of float64: beyond that, a sparse matrix is not to be made dense in passing
 
 
@@ -94,9 +97,12 @@ class Contents:
             columns["label"] = np.repeat(self.y, self.bags.sizes)
         return columns
 
-    def _names(self) -> list[str]:
+    def _info_names(self) -> list[str]:
         info = self.bags.instance_info
-        return [*self.feature_names, *([] if info is None else info.column_names)]
+        return [] if info is None else info.column_names
+
+    def _names(self) -> list[str]:
+        return [*self.feature_names, *self._info_names()]
 
     def refuse_equal_names(self) -> None:
         """Refuse two columns of one name."""
@@ -106,17 +112,41 @@ class Contents:
             raise BagValidationError(msg)
 
     def refuse_confusing_names(self) -> None:
-        """Refuse names of columns that would be read back as something else."""
+        """Refuse names of columns that would be read back as something else; labels of instances are known by name."""
         self.refuse_equal_names()
         names = self._names()
+        of_instances = [name for name in self._info_names() if name.casefold() in INSTANCE_LABEL_NAMES]
         wrong = [name for name in names if name.casefold() in BAG_NAMES or is_called_label(name, names)]
+        wrong = [name for name in wrong if name not in of_instances]
         if wrong:
-            msg = f"The name {wrong[0]!r} would be read back as the bag or the label, not as a feature. Rename it."
+            msg = f"The name {wrong[0]!r} would be read back as the bag or as a label. Rename the column."
             raise BagValidationError(msg)
         wrong = [name for name in self.feature_names if is_row_number(name)]
         if wrong:
             msg = f"The name {wrong[0]!r} would be read back as the row number of a data frame. Rename the feature."
             raise BagValidationError(msg)
+
+    def warn_of_numbers(self, suffix: str) -> None:
+        """Say which columns of info a format cannot tell from features: read back, they would teach."""
+        table = self.bags.instance_info
+        numbers = [] if table is None else [field.name for field in table.schema if is_number(field.type)]
+        names = [repr(name) for name in numbers if name.casefold() not in INSTANCE_LABEL_NAMES]
+        if names:
+            are = "is a number, which" if len(names) == 1 else "are numbers, which"
+            msg = f"{listed(names)} in instance_info {are} {suffix} cannot tell from a feature."
+            fix = "When you read the file, leave it out with {drop}"
+            warnings.warn(ColumnWarning(msg, parameter="drop", fix=fix), stacklevel=3)
+
+    def warn_of_rounding(self, dtype: DTypeLike) -> None:
+        """Say that whole numbers change in a smaller type: they may be identifiers or times."""
+        values = self.bags.instances.data if sp.issparse(self.bags.instances) else self.bags.instances
+        sizes = np.abs(values)
+        large = values[(sizes > _WHOLE_IN_SINGLE) & (sizes <= _WHOLE_IN_DOUBLE)]
+        changed = large[(np.rint(large) == large) & (large.astype(dtype) != large)]
+        if len(changed):
+            msg = f"A feature of {changed[0]:.0f} becomes {float(changed.astype(dtype)[0]):.0f} in {np.dtype(dtype)}."
+            fix = "Keep whole numbers with {dtype}"
+            warnings.warn(ColumnWarning(msg, parameter="dtype", fix=fix), stacklevel=3)
 
 
 def _checked_labels(y: Any, bags: Bags) -> NDArray[Any]:
