@@ -104,6 +104,22 @@ def test_a_leaderboard_is_shown_where_its_data_is_not(before, monkeypatch):
     assert counted(seeded, before).n_others == 4
 
 
+def test_who_has_not_all_data_measures_records_and_sees_what_was_published(before, tmp_path, monkeypatch):
+    folder, spec = shutil.copytree(before, tmp_path / "edited"), tmp_path / "small.toml"
+    (folder / "sets.parquet").unlink()
+    spec.write_text(as_toml(SMALL), encoding="utf-8")
+    published = (folder / "leaderboard.json").read_text(encoding="utf-8")
+    monkeypatch.setattr("gmil.benchmark.records.load_sets", lambda _: ({}, []))
+    monkeypatch.setattr(Shelf, "take", lambda *_: None)  # which would find the labels of the set that is made here
+    done = CliRunner().invoke(main, ["benchmark", "run", str(spec), "-o", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "leaderboard.json is as it was. Figures need the labels of set" in " ".join(done.output.split())
+    assert (folder / "leaderboard.json").read_text(encoding="utf-8") == published
+    shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    assert "stk" in shown.output
+
+
 def test_rows_of_an_own_method_count_where_it_is_not_imported(before, tmp_path):
     folder = shutil.copytree(before, tmp_path / "own")
     path = folder / "methods" / "nsk.parquet"

@@ -131,6 +131,8 @@ def test_wins_ties_and_losses_have_a_zone():
     assert [rows["slow"][name] for name in ("wins", "ties", "losses")] == [3, 0, 0]  # one of them is empty
     assert [rows["new"][name] for name in ("wins", "ties", "losses")] == [2, 0, 0]
     assert rows["second"]["difference"] == pytest.approx((0.1 - 0.05 + 0.005) / 3)
+    (back,) = [row for row in against(SCORES, "slow") if row["method"] == "ours"]
+    assert [back[name] for name in ("wins", "ties", "losses")] == [0, 0, 3]  # its own empty cell counts against it
 
 
 def test_a_small_brier_score_is_good():

@@ -32,6 +32,7 @@ from gmil.benchmark.watching import (
 )
 from gmil.checks.controls import BagSizeTree, ShuffledLabels
 from gmil.datasets import make_bags
+from gmil.errors import ClusterError
 from gmil.greedy import GMIL
 from gmil.paper.runs.store import Store
 
@@ -140,6 +141,19 @@ def test_repeats_may_be_done_later(toy, tmp_path):
         (records,) = Shelf(tmp_path).methods()
         assert [row["repeat"] for row in records.rows] == wanted
         assert leaderboard(few, tmp_path)["not_repeated"] == 2 - len(wanted)
+
+
+def test_repeats_on_record_are_not_measured_again(toy, tmp_path):
+    """As after a clone, which has records and no rows."""
+    few = toy.restricted(["bag-size-tree"], ["easy"])
+    run(few, output=tmp_path, repeats=1)
+    (before,) = Shelf(tmp_path).methods()
+    shutil.rmtree(tmp_path / "rows")
+    run(few, output=tmp_path)
+    (after,) = Shelf(tmp_path).methods()
+    assert len(list((tmp_path / "rows").glob("*.parquet"))) == 1
+    assert [row["repeat"] for row in after.rows] == [0, 1]
+    assert after.rows[0]["finished_at"] == before.rows[0]["finished_at"]
 
 
 def test_many_repeats_have_a_record_each(document, tmp_path):
@@ -302,19 +316,70 @@ def test_reasons_name_the_limit():
     assert "ended with -9" in reason_of(-9, Budget())
 
 
+class Client:
+    """A cluster of one worker: the task of a cell is what ``task`` makes of it."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def nthreads(self):
+        return {"worker": 1}
+
+    def submit(self, function, cell, pure):
+        assert not pure
+        return self.task(function, cell)
+
+
+class Task:
+    """Of a cluster: ended with a value or an error, or never."""
+
+    def __init__(self, function, cell, error=None, ends=True):
+        self.value, self.error, self.ends, self.cancelled = function and function(cell), error, ends, False
+
+    def done(self):
+        return self.ends
+
+    def result(self):
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def cancel(self):
+        self.cancelled = True
+
+
 def test_rows_of_a_cluster_are_kept(toy, tmp_path):
-    class Client:
-        def nthreads(self):
-            return {"worker": 1}
-
-        def submit(self, function, cell, pure):
-            assert not pure
-            value = function(cell)
-            return type("Future", (), {"result": lambda _: value})()
-
-    run(toy.restricted(["majority"], ["easy"]), output=tmp_path, client=Client())
+    run(toy.restricted(["majority"], ["easy"]), output=tmp_path, client=Client(Task))
     (records,) = Shelf(tmp_path).methods()
     assert [row["repeat"] for row in records.rows] == [0, 1]
+
+
+def test_what_a_cluster_lacks_is_named(toy, tmp_path):
+    client = Client(lambda _, cell: Task(None, cell, error=RuntimeError("No module named 'mine'")))
+    message = "did not measure majority on easy, default: No module named 'mine'. .*set PYTHONPATH"
+    with pytest.raises(ClusterError, match=message):
+        run(toy.restricted(["majority"], ["easy"]), output=tmp_path, client=client)
+
+
+def test_a_run_that_is_interrupted_does_not_wait_for_a_cluster(toy, tmp_path, monkeypatch):
+    tasks = []
+
+    def begin(_, cell):
+        tasks.append(Task(None, cell, ends=False))
+        return tasks[-1]
+
+    def interrupted(_futures):
+        while not tasks:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "as_completed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(toy.restricted(["majority"], ["easy"]), output=tmp_path, client=Client(begin))
+    until = time.monotonic() + 10
+    while not tasks[0].cancelled and time.monotonic() < until:
+        time.sleep(0.01)
+    assert tasks[0].cancelled
 
 
 def test_a_tree_finds_what_sizes_give_away():

@@ -34,6 +34,18 @@ def test_controls_are_methods_among_others(document):
         ({"method": [{"name": "gmil", "columns": [["default"]]}]}, r"columns in .* must be texts, got \['default'\]"),
         ({"controls": [["majority"]]}, r"there is no \['majority'\] for controls; there are majority"),
         ({"datasets": 3}, "toy: datasets must be a list, got 3"),
+        ({"datasets": ["easy", "easy", "hard", "more"]}, "toy: the set 'easy' is there 2 times. Name it once"),
+        ({"budget": {"most_gib": float("inf")}}, "most_gib in the budget must be a number above 0, got inf"),
+        ({"quick": {"folds": 2}}, "toy: a benchmark has no 'quick': a method has the same setting on all sets"),
+        (
+            {"method": [{"name": "gmil", "per_dataset": {"easy": {}}}]},
+            "toy, method gmil: a benchmark has no 'per_dataset'",
+        ),
+        ({"method": [{"name": "gmil", "from_paper": True}]}, "toy, method gmil: a benchmark has no 'from_paper'"),
+        ({"method": [{"name": "gmil", "columns": ["paper"]}]}, "no column 'paper'; there are default, tuned"),
+        ({"protocol": {"folds": 150}}, "toy: folds in the protocol must be at most 127, got 150"),
+        ({"protocol": {"seed": 3_000_000_000}}, "toy: the seed in the protocol, and those of repeats, must be below"),
+        ({"missing": "foo"}, "toy: missing must be one of error, median, drop, got 'foo'"),
     ],
 )
 def test_mistakes_are_named(document, change, message):

@@ -127,11 +127,11 @@ def test_commands(toy, board, document, tmp_path, copied):
     shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
     assert shown.exit_code == 0, shown.output
     assert "without the sets that chose a default" in shown.output
-    assert "15 cells are measured or empty with a reason; 0 are not measured yet" in shown.output
+    assert "15 cells are measured or empty with a reason; 0 not measured yet" in shown.output
     document["method"].append({"name": "miles", "columns": ["default"]})
     spec.write_text(as_toml(document), encoding="utf-8")
     shown = CliRunner().invoke(main, ["benchmark", "show", str(spec), "-o", str(board)])
-    assert "15 cells are measured or empty with a reason; 3 are not measured yet" in shown.output
+    assert "15 cells are measured or empty with a reason; 3 not measured yet" in shown.output
     (copied / "leaderboard.json").write_text("{}", encoding="utf-8")
     wrong = CliRunner().invoke(main, ["benchmark", "verify", str(spec), "-o", str(copied)])
     assert wrong.exit_code == 1

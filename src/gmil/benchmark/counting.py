@@ -71,11 +71,14 @@ class Counted:
     def refuse_absent(self) -> None:
         """Refuse to make figures without labels."""
         if self.absent:
-            msg = (
-                f"Figures need the labels of {listed(self.absent)}, which are not here. Set GMIL_DATA_HOME to the "
-                "folder that holds the data."
-            )
-            raise DatasetError(msg)
+            raise DatasetError(self.why_no_figures())
+
+    def why_no_figures(self) -> str:
+        """Return a sentence on the labels that are not here."""
+        return (
+            f"Figures need the labels of {listed(self.absent)}, which are not here. Set GMIL_DATA_HOME to the folder "
+            "that holds the data."
+        )
 
 
 def counted(benchmark: Benchmark, folder: str | os.PathLike[str]) -> Counted:

@@ -86,8 +86,13 @@ def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def present_leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the leaderboard that was written; where the specification was edited since, that of what still counts."""
+    """Return the leaderboard that was written; where the specification was edited since, that of what still counts.
+
+    Without the labels of a set no figures can be made: what was written is all there is.
+    """
     found, of = read_leaderboard(folder), counted(benchmark, folder)
+    if of.absent:
+        return found
     written = {job for cell in found["cells"] for job in cell["jobs"]}
     return found if written == of.jobs and _asked_by(found) == _asks(benchmark) else leaderboard_of(benchmark, of)
 

@@ -120,14 +120,15 @@ def ranks(scores: Scores, reference: str) -> dict[str, Any] | None:
 def against(scores: Scores, reference: str, zone: float = ZONE) -> list[dict[str, Any]]:
     """Return wins, ties and losses of the reference against every other method, and the mean difference over sets.
 
-    A win is more than the zone, a loss less; a set on which the other is empty is a win. The difference is over sets
-    that both have, with the interval and Holm's p-value of a t-test over sets.
+    A win is more than the zone, a loss less; a set on which only the other is empty is a win, one on which only the
+    reference is, a loss. The difference is over sets that both have, with the interval and Holm's p-value of a t-test
+    over sets.
     """
     if reference not in scores.methods:
         return []
-    own = scores.gain[:, scores.methods.index(reference)]
+    at = scores.methods.index(reference)
     rows = [
-        _against(other, own, scores.gain[:, i], scores.empty[:, i], zone)
+        _against(other, scores.gain[:, [at, i]].T, scores.empty[:, [at, i]].T, zone)
         for i, other in enumerate(scores.methods)
         if other != reference
     ]
@@ -137,14 +138,15 @@ def against(scores: Scores, reference: str, zone: float = ZONE) -> list[dict[str
     return rows
 
 
-def _against(other: str, own: Floats, theirs: Floats, empty: Any, zone: float) -> dict[str, Any]:
-    differences = (own - theirs)[~np.isnan(own) & ~np.isnan(theirs)]
-    ruled_out = int((empty & ~np.isnan(own)).sum())
+def _against(other: str, gains: Floats, empty: Any, zone: float) -> dict[str, Any]:
+    """Return how the reference, in the first row, compares with another method, in the second."""
+    differences = (gains[0] - gains[1])[~np.isnan(gains).any(axis=0)]
+    by_default = [int((empty[1 - i] & ~np.isnan(gains[i])).sum()) for i in (0, 1)]
     row = {
         "method": other,
-        "wins": int((differences > zone).sum()) + ruled_out,
+        "wins": int((differences > zone).sum()) + by_default[0],
         "ties": int((np.abs(differences) <= zone).sum()),
-        "losses": int((differences < -zone).sum()),
+        "losses": int((differences < -zone).sum()) + by_default[1],
         "difference": float(differences.mean()) if len(differences) else None,
         "interval": None,
         "p_value": None,

@@ -19,12 +19,13 @@ from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
 from gmil.benchmark.records import Known, Shelf
 from gmil.benchmark.specification import check_method
 from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, is_interrupted, reason_of
-from gmil.errors import ClusterError, SpecificationError
+from gmil.errors import ClusterError, GmilError, SpecificationError
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.store import Store, is_failed
 from gmil.paper.runs.timing import warm_up
 from gmil.safety.atomic import replacing
+from gmil.safety.guard import first_line
 
 if TYPE_CHECKING:
     import os
@@ -84,7 +85,9 @@ def run(
     shelf, store = Shelf(output), Store(output)
     store.clean()
     recorded = shelf.known()
+    done = partial(_is_known, store=store, recorded=recorded, changed=changed, retry_failed=retry_failed)
     missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
+    missing = [replace(cell, jobs=tuple(job for job in cell.jobs if not done(job))) for cell in missing]
     until = None if minutes is None else time.monotonic() + 60 * minutes
     defaults = _defaults(everything)
     hopeless = partial(_why_hopeless, defaults, store, recorded)
@@ -114,12 +117,17 @@ def _refuse_absent_methods(benchmark: Benchmark) -> None:
 def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
     """Tell whether nothing of a cell is missing: all its repeats, or as many as the budget allows."""
     for job in cell.jobs:
-        seconds = _known_seconds(job, store, recorded, changed)
-        if seconds is None or (seconds == float("inf") and retry_failed):
+        if not _is_known(job, store, recorded, changed, retry_failed):
             return False
-        if seconds > 60 * cell.budget.once_minutes:
+        if (_known_seconds(job, store, recorded, changed) or 0.0) > 60 * cell.budget.once_minutes:
             return True
     return True
+
+
+def _is_known(job: Job, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
+    """Tell whether a k-fold is done: it is in the store, or on record where rows were never here."""
+    seconds = _known_seconds(job, store, recorded, changed)
+    return seconds is not None and not (seconds == float("inf") and retry_failed)
 
 
 def _known_seconds(job: Job, store: Store, recorded: dict[str, Known], changed: bool = False) -> float | None:
@@ -199,7 +207,10 @@ def _measured(
         elif client is None:
             measure_cell(cell, output, retry_failed, stop)
         else:
-            _keep(client.submit(measure_elsewhere, cell, pure=False).result(), output)
+            files = _from_cluster(client.submit(measure_elsewhere, cell, pure=False), cell, stop)
+            if files is None:
+                return None
+            _keep(files, output)
         return cell
 
     with ThreadPoolExecutor(processes if client is None else max(1, len(client.nthreads()))) as pool:
@@ -259,6 +270,25 @@ def measure_elsewhere(cell: Cell) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         measure_cell(cell, Path(folder))
         return {path.name: path.read_bytes() for path in Store(folder).folder.glob("*.parquet")}
+
+
+def _from_cluster(task: Any, cell: Cell, stop: threading.Event) -> dict[str, bytes] | None:
+    """Wait for a cell on a cluster; None where the run is stopped meanwhile."""
+    while not task.done():
+        if stop.wait(_SECONDS_BETWEEN):
+            task.cancel()
+            return None
+    try:
+        files: dict[str, bytes] = task.result()
+    except GmilError:
+        raise
+    except Exception as error:  # of Dask, or of what a worker lacks
+        msg = (
+            f"The cluster did not measure {cell}: {first_line(error)}. Scheduler and workers must be able to import "
+            "gmil, and the modules of your own methods: set PYTHONPATH where they are started."
+        )
+        raise ClusterError(msg) from error
+    return files
 
 
 def _keep(files: dict[str, bytes], output: Path) -> None:

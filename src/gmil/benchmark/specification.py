@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 SETTINGS = {"paper": "default", "tuned": "tuned"}
 """The columns of an experiment of the paper, and what they are here: no method has a setting for a set."""
 
+_PAPER_KEYS = ("sweep", "optional_datasets", "quick")
+_PAPER_METHOD_KEYS = ("per_dataset", "from_paper", "quick", "variant")
+_MOST_FOLDS, _MOST_SEED = 127, 2**31 - 1
+"""What records hold: the number of a fold in a byte, a seed in four."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -50,7 +56,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("once_minutes", "most_minutes", "most_gib"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < math.inf:
                 msg = f"{name} in the budget must be a number above 0, got {value!r}."
                 raise SpecificationError(msg)
 
@@ -109,6 +115,7 @@ def load_benchmark(path: str | os.PathLike[str]) -> Benchmark:
 def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
     """Turn the contents of a TOML file into a benchmark."""
     document = dict(document)
+    _refuse_paper_keys(document, name)
     controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
     chose, reference = document.pop("chose_defaults", []), document.pop("reference", None)
     budget, entries = document.pop("budget", {}), document.get("method", [])
@@ -124,7 +131,40 @@ def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
         msg = f"{name}: reference must be one of its methods, got {reference!r}."
         raise SpecificationError(msg)
     _refuse_twice(spec)
+    _check_protocol(spec)
     return Benchmark(spec, reference, chose, _budget(budget, name))
+
+
+def _refuse_paper_keys(document: Mapping[str, Any], name: str) -> None:
+    """Refuse what only experiments of the paper have: settings of single sets, sweeps, quick runs."""
+    entries = document.get("method", [])
+    tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    where = [(key, name) for key in _PAPER_KEYS if key in document]
+    where += [
+        (k, f"{name}, method {entry.get('name', '?')}") for entry in tables for k in _PAPER_METHOD_KEYS if k in entry
+    ]
+    for key, place in where:
+        msg = f"{place}: a benchmark has no {key!r}: a method has the same setting on all sets. Leave it out."
+        raise SpecificationError(msg)
+    for entry in tables:
+        for column in entry["columns"] if isinstance(entry.get("columns"), list) else ():
+            if isinstance(column, str) and column not in SETTINGS.values():
+                settings = ", ".join(SETTINGS.values())
+                msg = f"{name}, method {entry.get('name', '?')}: there is no column {column!r}; there are {settings}."
+                raise SpecificationError(msg)
+
+
+def _check_protocol(spec: Spec) -> None:
+    """Refuse what records cannot hold, before anything is measured."""
+    protocol = spec.protocol
+    most = max([protocol.repeats, *(entry.repeats or 1 for entry in spec.methods)])
+    if protocol.folds > _MOST_FOLDS:
+        msg = f"{spec.name}: folds in the protocol must be at most {_MOST_FOLDS}, got {protocol.folds}."
+        raise SpecificationError(msg)
+    if protocol.seed + most > _MOST_SEED:
+        seed = protocol.seed
+        msg = f"{spec.name}: the seed in the protocol, and those of repeats, must be below {_MOST_SEED}, got {seed}."
+        raise SpecificationError(msg)
 
 
 def _with_columns(entry: Any) -> Any:
@@ -183,9 +223,9 @@ def _budget(table: Any, where: str) -> Budget:
 
 
 def _refuse_twice(spec: Spec) -> None:
-    """Refuse a method that is there twice: its records are one file, named after it."""
-    names = [entry.name for entry in spec.methods]
-    for name in names:
-        if names.count(name) > 1:
-            msg = f"{spec.name}: the method {name!r} is there {names.count(name)} times. A method has one row."
-            raise SpecificationError(msg)
+    """Refuse a method, whose records are one file, or a set that is there twice."""
+    for kind, names in (("method", [entry.name for entry in spec.methods]), ("set", list(spec.datasets))):
+        for name in names:
+            if names.count(name) > 1:
+                msg = f"{spec.name}: the {kind} {name!r} is there {names.count(name)} times. Name it once."
+                raise SpecificationError(msg)

@@ -235,8 +235,15 @@ def _print_instances(rows: list[dict[str, Any]]) -> None:
         return
     columns = ["data set", "method", *instance_titles()]
     cells = [[row["dataset"], row["method"], *instance_cells(row["instances"])] for row in rows]
-    of = [f"{row['dataset']} {row['instances']['n_positive']} of {row['instances']['n_known']}" for row in rows]
-    print_table(columns, cells, title=f"Instances of held-out bags, witnesses of those with a label: {', '.join(of)}")
+    title = f"Instances of held-out bags that have a label: {', '.join(map(_counted, rows))}"
+    print_table(columns, cells, title=title)
+
+
+def _counted(row: dict[str, Any]) -> str:
+    """Return how many instances of a set have a label; of two classes, how many of these are witnesses."""
+    found = row["instances"]
+    witnesses = f", {found['n_positive']} of them witnesses" if found["n_compared"] == 1 else ""
+    return f"{found['n_known']} of {row['dataset']}{witnesses}"
 
 
 def _published(row: dict[str, Any]) -> str:

@@ -117,9 +117,8 @@ class InstanceResult:
         found = {name: None if np.isnan(value).any() else value for name, value in found.items()}
         of = self.labels[:, self._problems]
         counts = {"n_positive": (of == 1).any(axis=1), "n_known": (of >= 0).any(axis=1)}
-        return (
-            found | {name: int(rows.sum()) for name, rows in counts.items()} | {"n_bags_within": self.n_bags_within()}
-        )
+        counted = {name: int(rows.sum()) for name, rows in counts.items()}
+        return found | counted | {"n_compared": of.shape[1], "n_bags_within": self.n_bags_within()}
 
     def _pooled_intervals(self, scores: Floats, draw: dict[str, Any]) -> Any:
         if np.isnan(scores[:, :, self._problems]).any():

@@ -12,6 +12,7 @@ from gmil.cli.console import FAILED, print_table, say
 from gmil.cli.inputs import cluster
 from gmil.cli.options import jobs_option, methods_option, names_in
 from gmil.cli.results import number, percent, print_notes
+from gmil.errors import count_of
 
 if TYPE_CHECKING:
     from gmil.benchmark import Benchmark
@@ -49,7 +50,7 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
 
     from gmil.benchmark import load_benchmark, run, write_leaderboard
     from gmil.benchmark.counting import counted
-    from gmil.benchmark.leaderboard import leaderboard_of
+    from gmil.benchmark.leaderboard import FILE, leaderboard_of
 
     whole = load_benchmark(spec)
     folder = _folder_of(spec, output)
@@ -58,6 +59,9 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     with cluster(dask) as client:
         notes = run(wanted, output=folder, processes=processes, client=client, progress=_tell, **how)
     of = counted(whole, folder)
+    if of.absent:
+        print_notes([*notes, f"Records are written to {folder}; {FILE} is as it was. {of.why_no_figures()}"])
+        return
     found = leaderboard_of(whole, of)
     say(f"{write_leaderboard(found, folder)} is written.")
     _print(found, whole)
@@ -134,8 +138,16 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
             title = f"{found['title']}; {setting} setting, {view['title']}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
-    n_open = n_not_measured(found)
-    click.echo(f"{len(found['cells'])} cells are measured or empty with a reason; {n_open} are not measured yet.")
+    empty = [cell for cell in found["cells"] if cell["reason"] is not None]
+    for cell in empty[:_MOST_SHOWN]:
+        where = f"{benchmark.labels.get(cell['method'], cell['method'])} on {cell['set']}, {cell['setting']} setting"
+        click.echo(f"Empty: {where}: {cell['reason']}")
+    if len(empty) > _MOST_SHOWN:
+        click.echo(f"Empty: {len(empty) - _MOST_SHOWN} more; the page has all.")
+    n_open, n_cells = n_not_measured(found), len(found["cells"])
+    click.echo(
+        f"{count_of(n_cells, 'cell is', 'cells are')} measured or empty with a reason; {n_open} not measured yet."
+    )
     click.echo(f"Wins, ties and losses are those of {benchmark.labels[benchmark.reference]}, by AUC, zone of 1 point.")
 
 

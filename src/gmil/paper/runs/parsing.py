@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gmil.errors import SpecificationError
-from gmil.paper.runs.specification import COLUMNS, MethodEntry, ParameterSweep, Protocol, Spec
+from gmil.paper.runs.specification import COLUMNS, MISSING_STRATEGIES, MethodEntry, ParameterSweep, Protocol, Spec
 
 if TYPE_CHECKING:
     import os
@@ -80,6 +80,9 @@ def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
     }
     spec = Spec(**{"name": name, "title": name, **values})
     spec.quickly()  # what [quick] says is checked now, and not in the middle of a run
+    if spec.missing not in MISSING_STRATEGIES:
+        msg = f"{name}: missing must be one of {', '.join(MISSING_STRATEGIES)}, got {spec.missing!r}."
+        raise SpecificationError(msg)
     _refuse_stray_datasets(spec)
     _check_generated(spec)
     return spec

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 COLUMNS = ("paper", "tuned")
+MISSING_STRATEGIES = ("error", "median", "drop")
 MOST_SETTINGS = 30
 """The promise of the tuned column: no method may choose from more settings than another."""
 
