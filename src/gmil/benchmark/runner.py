@@ -85,9 +85,9 @@ def run(
     shelf, store = Shelf(output), Store(output)
     store.clean()
     recorded = shelf.known()
-    done = partial(_is_known, store=store, recorded=recorded, changed=changed, retry_failed=retry_failed)
+    is_known = partial(_is_known, store=store, recorded=recorded, changed=changed, retry_failed=retry_failed)
     missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
-    missing = [replace(cell, jobs=tuple(job for job in cell.jobs if not done(job))) for cell in missing]
+    missing = [replace(cell, jobs=tuple(job for job in cell.jobs if not is_known(job))) for cell in missing]
     until = None if minutes is None else time.monotonic() + 60 * minutes
     defaults = _defaults(everything)
     hopeless = partial(_why_hopeless, defaults, store, recorded)
