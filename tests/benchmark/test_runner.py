@@ -18,6 +18,7 @@ from gmil import cross_validate
 from gmil.benchmark import Budget, Shelf, leaderboard, parse_benchmark, run
 from gmil.benchmark import runner as running
 from gmil.benchmark.cells import identity, load_sets, plan
+from gmil.benchmark.ledger import Ledger
 from gmil.benchmark.records import Known
 from gmil.benchmark.watching import (
     ABANDONED,
@@ -173,7 +174,7 @@ def test_a_long_cell_runs_once(toy, tmp_path):
     cell = a_cell(toy)
     running.do_jobs(cell, Store(tmp_path), NoWatch(301.0))
     assert len(list((tmp_path / "rows").iterdir())) == 1
-    assert running._is_done(cell, Store(tmp_path), {}, changed=False, retry_failed=False)
+    assert Ledger(Store(tmp_path), {}, [cell]).is_done(cell)
     running.do_jobs(a_cell(toy, name="hard"), Store(tmp_path), NoWatch(299.0))
     assert len(list((tmp_path / "rows").iterdir())) == 3
     seconds = [sum(pq.read_table(path)["cpu_seconds"].to_pylist()) for path in (tmp_path / "rows").iterdir()]
@@ -189,8 +190,8 @@ def test_a_cell_above_its_budget_is_empty_with_its_reason(toy, tmp_path):
     table = Store(tmp_path).read(cell.jobs[0].hash, 3)
     assert set(table["status"].to_pylist()) == {"failed"}
     assert set(table["reason"].to_pylist()) == {"more than 1e-09 CPU minutes a k-fold"}
-    assert running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=False)
-    assert not running._is_done(costly, Store(tmp_path), {}, changed=False, retry_failed=True)
+    assert Ledger(Store(tmp_path), {}, [costly]).is_done(costly)
+    assert not Ledger(Store(tmp_path), {}, [costly], retry_failed=True).is_done(costly)
 
 
 def a_slow_cell(document):

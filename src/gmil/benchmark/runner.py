@@ -10,15 +10,15 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
-from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmil.benchmark.cells import finished_rows, identity, load_sets, plan
-from gmil.benchmark.records import Known, Shelf
+from gmil.benchmark.cells import finished_rows, load_sets, plan
+from gmil.benchmark.ledger import Ledger, seconds_of
+from gmil.benchmark.records import Shelf
 from gmil.benchmark.specification import check_method
-from gmil.benchmark.watching import SURE_BY_DEFAULT, Watch, exceeded, is_interrupted, reason_of
+from gmil.benchmark.watching import Watch, exceeded, is_interrupted, reason_of
 from gmil.errors import ClusterError, GmilError, SpecificationError
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.jobs import known_methods
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from gmil.benchmark.cells import Cell
     from gmil.benchmark.specification import Benchmark, Budget
     from gmil.benchmark.watching import Cost
-    from gmil.paper.runs.jobs import Job
 
 _SECONDS_BETWEEN = 0.1
-_TRIED_BY_ITSELF = 20
-"""How many times as long a method roughly takes that chooses its parameters by itself."""
 
 
 def run(
@@ -84,15 +81,11 @@ def run(
     everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
     shelf, store = Shelf(output), Store(output)
     store.clean()
-    recorded = shelf.known()
-    is_known = partial(_is_known, store=store, recorded=recorded, changed=changed, retry_failed=retry_failed)
-    missing = [cell for cell in everything if not _is_done(cell, store, recorded, changed, retry_failed)]
-    missing = [replace(cell, jobs=tuple(job for job in cell.jobs if not is_known(job))) for cell in missing]
+    ledger = Ledger(store, shelf.known(), everything, changed=changed, retry_failed=retry_failed)
+    missing = [replace(cell, jobs=ledger.missing_jobs(cell)) for cell in everything if not ledger.is_done(cell)]
+    missing.sort(key=ledger.expected_seconds)  # what is cheap first: much is there early
     until = None if minutes is None else time.monotonic() + 60 * minutes
-    defaults = _defaults(everything)
-    hopeless = partial(_why_hopeless, defaults, store, recorded)
-    missing.sort(key=partial(_expected_seconds, defaults, store, recorded))  # what is cheap first: much is there early
-    measured = _measured(missing, hopeless, Path(output), processes, until, retry_failed, client)
+    measured = _measured(missing, ledger.why_hopeless, Path(output), processes, until, retry_failed, client)
     try:
         with contextlib.closing(measured):
             for done, cell in enumerate(measured, start=1):
@@ -112,76 +105,6 @@ def _refuse_absent_methods(benchmark: Benchmark) -> None:
                 f"measure, as in --methods {name}."
             )
             raise SpecificationError(msg)
-
-
-def _is_done(cell: Cell, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
-    """Tell whether nothing of a cell is missing: all its repeats, or as many as the budget allows."""
-    for job in cell.jobs:
-        if not _is_known(job, store, recorded, changed, retry_failed):
-            return False
-        if (_known_seconds(job, store, recorded, changed) or 0.0) > 60 * cell.budget.once_minutes:
-            return True
-    return True
-
-
-def _is_known(job: Job, store: Store, recorded: dict[str, Known], changed: bool, retry_failed: bool) -> bool:
-    """Tell whether a k-fold is done: it is in the store, or on record where rows were never here."""
-    seconds = _known_seconds(job, store, recorded, changed)
-    return seconds is not None and not (seconds == float("inf") and retry_failed)
-
-
-def _known_seconds(job: Job, store: Store, recorded: dict[str, Known], changed: bool = False) -> float | None:
-    """Return the CPU seconds of a k-fold that is done; with ``changed``, done with the code that is here."""
-    table, known = finished_rows(store, job), recorded.get(identity(job))
-    if table is not None:
-        return seconds_of(table)
-    return None if known is None or (changed and known.code != job.code) else known.seconds
-
-
-def _defaults(cells: list[Cell]) -> dict[tuple[str, str], Job]:
-    """Return the first k-fold of every method on every set with the default setting."""
-    return {(cell.case.method, cell.case.dataset): cell.jobs[0] for cell in cells if cell.setting == "default"}
-
-
-def _expected_seconds(
-    defaults: dict[tuple[str, str], Job], store: Store, recorded: dict[str, Known], cell: Cell
-) -> float:
-    """Return what a k-fold will cost, by the default setting: nothing of one that is new, as others wait for it.
-
-    A tuned cell whose default setting is not known comes last.
-    """
-    default = defaults.get((cell.case.method, cell.case.dataset))
-    seconds = None if default is None else _known_seconds(default, store, recorded)
-    if seconds is None or default is None:
-        return 0.0 if cell.setting == "default" else float("inf")
-    settings = cell.jobs[0].settings
-    # Of one setting the method chooses by itself, from about as many.
-    factor = _TRIED_BY_ITSELF if settings is not None and len(settings) == 1 else cell.jobs[0].n_fits / default.n_fits
-    return seconds * factor
-
-
-def _why_hopeless(
-    defaults: dict[tuple[str, str], Job], store: Store, recorded: dict[str, Known], cell: Cell
-) -> str | None:
-    """Return why a tuned cell need not be begun: so many fits, at what they cost with the default setting."""
-    default = defaults.get((cell.case.method, cell.case.dataset))
-    if cell.setting == "default" or default is None:
-        return None
-    seconds, n_fits = _known_seconds(default, store, recorded), cell.jobs[0].n_fits
-    if seconds is None:
-        return None
-    minutes = seconds * n_fits / default.n_fits / 60
-    if minutes <= SURE_BY_DEFAULT * cell.budget.most_minutes:
-        return None
-    if seconds == float("inf"):
-        return "the default setting has no result"
-    why = f"{n_fits} fits, where {default.n_fits} by default take {seconds:.0f} s"
-    return f"about {minutes:.0f} CPU minutes a k-fold: {why}"
-
-
-def seconds_of(table: pa.Table) -> float:
-    """Return the CPU seconds of a k-fold; infinitely many of one that has no result."""
-    return float("inf") if is_failed(table) else sum(table["cpu_seconds"].to_pylist())
 
 
 def _measured(
