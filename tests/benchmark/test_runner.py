@@ -44,7 +44,7 @@ class NoWatch:
     def __init__(self, seconds):
         self.seconds = seconds
 
-    def __call__(self, _budget, _in_turn):
+    def __call__(self, _budget, _n_in_turn):
         return self
 
     def __enter__(self):
@@ -268,10 +268,13 @@ def test_a_cell_whose_first_folds_cost_too_much_is_not_finished(toy, tmp_path, m
     assert reason_of(OVER_FORECAST, Budget()) == "more than 30 CPU minutes a k-fold, by its first folds"
 
 
-@pytest.mark.parametrize(("in_turn", "done", "code"), [(True, 0, OVER_FORECAST), (True, 1, None), (False, 0, None)])
-def test_a_first_fold_that_takes_half_of_the_budget_is_not_finished(in_turn, done, code, monkeypatch):
-    watch = Watch(Budget(most_minutes=1), in_turn)
-    monkeypatch.setattr(watch, "cost", lambda: Cost(31.0, None, None))
+@pytest.mark.parametrize(
+    ("n_in_turn", "seconds", "done", "code"),
+    [(10, 9.1, 0, OVER_FORECAST), (10, 8.9, 0, None), (10, 9.1, 1, None), (0, 59.0, 0, None)],
+)
+def test_a_first_fold_that_tells_that_all_cost_too_much_is_not_finished(n_in_turn, seconds, done, code, monkeypatch):
+    watch = Watch(Budget(most_minutes=1), n_in_turn)
+    monkeypatch.setattr(watch, "cost", lambda: Cost(seconds, None, None))
     if done:
         watch.see(done, 10)
     assert watch._exceeded() == code

@@ -236,11 +236,11 @@ def _in_process(cell: Cell, output: Path, retry_failed: bool) -> None:
     do_jobs(cell, Store(output), Watch, retry_failed)
 
 
-def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget, bool], Watch], retry_failed: bool = False) -> None:
+def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget, int], Watch], retry_failed: bool = False) -> None:
     """Do the repeats of a cell, one after the other, until one fails or is long enough not to be repeated."""
     warm_up(cell.case)
-    in_turn = cell.setting == "tuned" or "_folds_together" not in vars(type(cell.case.estimator))
-    with watching(cell.budget, in_turn) as watch:
+    together = cell.setting == "default" and "_folds_together" in vars(type(cell.case.estimator))
+    with watching(cell.budget, 0 if together else cell.jobs[0].folds) as watch:
         for job in cell.jobs:
             table = finished_rows(store, job)
             if table is None or (retry_failed and is_failed(table)):

@@ -21,8 +21,6 @@ SURE_BY_FOLDS, SURE_BY_DEFAULT = 1.5, 3
 """A forecast is rough: what is stopped early, by its first folds, or not begun, by what the default setting costs, is
 what would cost so many times what it may.
 """
-FIRST_FOLD_SHARE = 0.5
-"""A k-fold whose first fold takes more than this share of what all may cost is stopped: the others take as long."""
 _SECONDS_BETWEEN = 0.1
 
 
@@ -49,12 +47,13 @@ class Watch:
     Parameters
     ----------
     budget : Budget
-    in_turn : bool
-        Whether folds are fitted one after the other, and not all together: then the first one tells about the others.
+    n_in_turn : int
+        How many folds are fitted one after the other: then the first one tells about the others. 0 where all are
+        fitted together.
     """
 
-    def __init__(self, budget: Budget, in_turn: bool = False) -> None:
-        self.budget, self.in_turn = budget, in_turn
+    def __init__(self, budget: Budget, n_in_turn: int = 0) -> None:
+        self.budget, self.n_in_turn = budget, n_in_turn
         self._stopped = threading.Event()
         self._memory_before = _peak_bytes()
         self.restart()
@@ -97,8 +96,8 @@ class Watch:
 
     def _exceeded(self) -> int | None:
         cost = self.cost()
-        is_first = self.in_turn and self._seen is None
-        if is_first and cost.cpu_seconds > FIRST_FOLD_SHARE * 60 * self.budget.most_minutes:
+        most = SURE_BY_FOLDS * 60 * self.budget.most_minutes
+        if self._seen is None and self.n_in_turn * cost.cpu_seconds > most:  # the first fold is not done yet
             return OVER_FORECAST
         return exceeded(cost, self.budget)
 
