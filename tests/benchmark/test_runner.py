@@ -268,9 +268,19 @@ def test_a_cell_whose_first_folds_cost_too_much_is_not_finished(toy, tmp_path, m
     assert reason_of(OVER_FORECAST, Budget()) == "more than 30 CPU minutes a k-fold, by its first folds"
 
 
+def test_folds_in_turn_make_a_forecast_surer(monkeypatch):
+    ends, watch = [], Watch(Budget(most_minutes=1), 10)
+    monkeypatch.setattr("gmil.benchmark.watching.os._exit", ends.append)
+    costs = iter([8.0, 14.0, 20.0, 28.0])  # 80, 70, 67 and 70 seconds
+    monkeypatch.setattr(watch, "cost", lambda: Cost(next(costs), None, None))
+    for done, expected in ((1, []), (2, []), (3, []), (4, [OVER_FORECAST])):
+        watch.see(done, 10)
+        assert ends == expected
+
+
 @pytest.mark.parametrize(
     ("n_in_turn", "seconds", "done", "code"),
-    [(10, 9.1, 0, OVER_FORECAST), (10, 8.9, 0, None), (10, 9.1, 1, None), (0, 59.0, 0, None)],
+    [(10, 9.1, 0, OVER_FORECAST), (10, 8.9, 0, None), (10, 8.9, 1, None), (0, 59.0, 0, None)],
 )
 def test_a_first_fold_that_tells_that_all_cost_too_much_is_not_finished(n_in_turn, seconds, done, code, monkeypatch):
     watch = Watch(Budget(most_minutes=1), n_in_turn)

@@ -65,11 +65,13 @@ class Watch:
 
     def see(self, done: int, total: int) -> None:
         """Take how many folds are done; where the others would clearly cost too much, end the process now."""
-        seconds = self.cost().cpu_seconds
-        if (
-            self._seen is not None
-            and forecast(self._seen, (done, seconds), total) > SURE_BY_FOLDS * 60 * self.budget.most_minutes
-        ):
+        seconds, sure = self.cost().cpu_seconds, SURE_BY_FOLDS
+        expected = 0.0
+        if self.n_in_turn:  # they share no work: every fold makes the forecast surer
+            expected, sure = seconds * total / done, 1 + (SURE_BY_FOLDS - 1) / done
+        elif self._seen is not None:
+            expected = forecast(self._seen, (done, seconds), total)
+        if expected > sure * 60 * self.budget.most_minutes:
             os._exit(OVER_FORECAST)
         self._seen = (done, seconds)
 
