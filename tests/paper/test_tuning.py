@@ -109,3 +109,14 @@ def test_tuned_never_sees_the_test_bags(bags_and_labels, tmp_path):
         chosen |= {row["chosen"] for row in after}
     assert len(chosen) > 1  # there was something to choose
     assert all(set(json.loads(text)) <= set(gmil.GMIL().get_params()) for text in chosen)
+
+
+def test_a_tuned_method_scores_instances_as_its_choice_does():
+    """Sets with labels of instances are measured with scores, tuned methods too."""
+    made = gmil.make_bags(24, n_features=3, random_state=0)
+    model = Tuned(gmil.GMIL(random_state=0), SETTINGS, inner_folds=3)
+    result = gmil.cross_validate(model, made.bags, made.y, cv=3, instance_y=made.instance_y)
+    assert 0 <= result.instances.auc() <= 1
+    model.fit(made.bags, made.y)
+    np.testing.assert_array_equal(model.score_instances(made.bags), model.best_estimator_.score_instances(made.bags))
+    assert not hasattr(Tuned(MajorityClass()), "score_instances")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
 
 from gmil.model_selection.crossval import cross_validate
 from gmil.model_selection.folds import fit_with_groups
@@ -100,6 +101,11 @@ class Tuned(ClassifierMixin, BaseEstimator):
     def predict(self, X: Bags) -> NDArray[Any]:
         """Return the labels that the chosen setting predicts."""
         return np.asarray(self.best_estimator_.predict(X))
+
+    @available_if(lambda self: hasattr(self.estimator, "score_instances"))
+    def score_instances(self, X: Bags) -> Floats:
+        """Return the scores of instances that the chosen setting gives."""
+        return np.asarray(self.best_estimator_.score_instances(X))
 
     def decision_function(self, X: Bags) -> Floats:
         """Return the decisions of the chosen setting, NaN where the method has none."""
