@@ -134,7 +134,7 @@ class Contents:
         if names:
             are = "is a number, which" if len(names) == 1 else "are numbers, which"
             msg = f"{listed(names)} in instance_info {are} {suffix} cannot tell from a feature."
-            fix = "When you read the file, leave it out with {drop}"
+            fix = f"When you read the file, leave {'it' if len(names) == 1 else 'them'} out with {{drop}}"
             warnings.warn(ColumnWarning(msg, parameter="drop", fix=fix), stacklevel=3)
 
     def warn_of_rounding(self, dtype: DTypeLike) -> None:
