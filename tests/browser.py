@@ -8,6 +8,7 @@ address. Debian's chromium is used, nothing is downloaded.
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,9 @@ def visit(chromium):
     assert problems == []
 
 
+_SECONDS_TO_SETTLE = 3
+
+
 def watch(page, problems, server="file:"):
     """Write down what a visitor should not see: errors, and requests to the network but to the page's own server."""
     local = (*LOCAL, server)
@@ -75,8 +79,21 @@ def watch(page, problems, server="file:"):
     page.on("request", lambda r: None if r.url.startswith(local) else problems.append(f"request: {r.url}"))
 
 
-def overflow(page):
-    """Return by how many pixels a page is wider than its window, and the elements that stick out."""
+def overflow(page, but=None):
+    """Return by how many pixels a page is wider than its window, and the elements that stick out.
+
+    Elements of the class ``but`` may. Scripts and fonts still move what has just been opened: it has time to settle.
+    """
+    until = time.monotonic() + _SECONDS_TO_SETTLE
+    while True:
+        scrolled, out = _overflow(page)
+        out = [element for element in out if but is None or but not in element]
+        if [scrolled, out] == [0, []] or time.monotonic() > until:
+            return [scrolled, out]
+        page.wait_for_timeout(100)
+
+
+def _overflow(page):
     return page.evaluate(
         """() => {
             const width = document.documentElement.clientWidth;
