@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+_SECONDS_TO_SETTLE = 3
 LOCAL = ("file:", "data:", "blob:", "about:")
 NARROW, WIDE = 390, 1280
 LONG = "a_name_of_more_than_sixty_letters_without_any_space_in_it_as_files_have_them"
@@ -66,9 +67,6 @@ def visit(chromium):
     for context in contexts:
         context.close()
     assert problems == []
-
-
-_SECONDS_TO_SETTLE = 3
 
 
 def watch(page, problems, server="file:"):
