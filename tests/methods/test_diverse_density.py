@@ -14,6 +14,7 @@ from gmil import EMDD, Bags, DiverseDensity, cross_validate
 from gmil.datasets import load
 from gmil.methods.density.diverse_density import choose_starts
 from gmil.methods.density.noisy_or import (
+    LEAST_EXPONENT,
     Concept,
     alternate,
     bag_nll,
@@ -35,9 +36,11 @@ def plain_nll(point, scales, bags, positive):
     for bag, is_positive in zip(bags, positive, strict=True):
         some_is = 0.0  # summed up, and not 1 minus a product, which would round small probabilities away
         for x in bag:
-            p = np.exp(-sum((s * (a - t)) ** 2 for s, a, t in zip(scales, x, point, strict=True)))
+            exponent = sum((s * (a - t)) ** 2 for s, a, t in zip(scales, x, point, strict=True))
+            p = np.exp(-exponent)
             some_is += (1 - some_is) * p
-            total -= 0 if is_positive else np.log1p(-p)
+            # A negative instance at the very point would have the likelihood 0: it has a floor.
+            total -= 0 if is_positive else np.log(-np.expm1(-max(exponent, LEAST_EXPONENT)))
         total -= np.log(some_is) if is_positive else 0
     return total
 
