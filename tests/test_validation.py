@@ -113,6 +113,13 @@ def test_what_is_neither_bags_nor_a_table_is_refused(X):
         check_bags(X)
 
 
+@pytest.mark.parametrize("form", ["dok", "lil", "coo"])
+def test_a_sparse_table_of_any_form_has_one_bag_a_row(form):
+    bags = check_bags(sp.csr_array(np.eye(3)).asformat(form))
+    assert bags.instances.toarray().tolist() == np.eye(3).tolist()
+    assert np.diff(bags.offsets).tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("X", [{"a": np.eye(2)}, {1, 2}, (bag for bag in [np.eye(2)] * 2)], ids=["dict", "set", "once"])
 def test_what_has_no_order_is_refused(X):
     with pytest.raises(BagValidationError, match=r"got a (dict|set|generator)\. Pass a list"):

@@ -95,6 +95,8 @@ def is_table(X: Any) -> bool:
 
 def _refuse_no_sequence(X: Any) -> None:
     """Refuse what has no order, or can be read once only, and a list of nothing."""
+    if sp.issparse(X):  # a matrix of keys is a dict
+        return
     if isinstance(X, (dict, set, frozenset)) or hasattr(X, "__next__"):
         msg = (
             f"X must be Bags, a list of 2-D arrays, a 3-D array, or a table with one bag a row, got a "
