@@ -300,31 +300,6 @@ def test_folds_are_counted_while_a_cell_is_measured(toy, tmp_path):
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "reason"),
-    [
-        (900.0, "about 105 CPU minutes a k-fold: 21 fits, where 3 by default take 900 s"),
-        (float("inf"), "the default setting has no result"),
-    ],
-)
-def test_a_tuned_cell_is_not_begun_where_the_default_costs_too_much(toy, tmp_path, monkeypatch, seconds, reason):
-    few = toy.restricted(["gmil"], ["easy"])
-    sets, _ = load_sets(few)
-    default, tuned = plan(few, sets)
-    known = {identity(default.jobs[0]): Known(seconds, default.jobs[0].code)}
-    begun = []
-    monkeypatch.setattr(Shelf, "known", lambda _: known)
-    monkeypatch.setattr(Shelf, "take", lambda *_: None)
-    monkeypatch.setattr(running, "measure_cell", lambda cell, *_: begun.append(cell.setting))
-    run(few, output=tmp_path, repeats=1)
-    assert set(Store(tmp_path).read(tuned.jobs[0].hash, 3)["reason"].to_pylist()) == {reason}
-    assert begun == []
-    known[identity(default.jobs[0])] = Known(700.0, default.jobs[0].code)  # a forecast is rough: it may be within 30
-    shutil.rmtree(tmp_path / "rows")
-    run(few, output=tmp_path, repeats=1)
-    assert begun == ["tuned"]
-
-
 def test_reasons_name_the_limit():
     assert reason_of(OVER_MEMORY, Budget(most_gib=2)) == "more than 2 GiB of memory"
     assert "ended with -9" in reason_of(-9, Budget())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from typing import TYPE_CHECKING
 
 from gmil.benchmark.cells import finished_rows, identity
@@ -9,7 +11,7 @@ from gmil.benchmark.watching import SURE_BY_DEFAULT
 from gmil.paper.runs.store import is_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -19,7 +21,10 @@ if TYPE_CHECKING:
     from gmil.paper.runs.store import Store
 
 _TRIED_BY_ITSELF = 20
-"""How many times as long a method roughly takes that chooses its parameters by itself."""
+"""How many times as long a method roughly takes that chooses its parameters by itself, where nothing is known of it."""
+
+_ENOUGH_SETS = 3
+"""So many sets with both settings say more about the cost of tuning than the number of fits."""
 
 
 class Ledger:
@@ -30,7 +35,7 @@ class Ledger:
     store : Store
     recorded : mapping
         What is on record, by the identity of jobs.
-    cells : iterable of Cell
+    cells : sequence of Cell
         All that are asked for.
     changed : bool
         Whether only what was measured with the code that is here is done.
@@ -42,14 +47,18 @@ class Ledger:
         self,
         store: Store,
         recorded: Mapping[str, Known],
-        cells: Iterable[Cell],
+        cells: Sequence[Cell],
         *,
         changed: bool = False,
         retry_failed: bool = False,
     ) -> None:
         self.store, self.recorded = store, recorded
         self.changed, self.retry_failed = changed, retry_failed
-        self._defaults = {(c.case.method, c.case.dataset): c.jobs[0] for c in cells if c.setting == "default"}
+        self._defaults, self._tuned = (
+            {(c.case.method, c.case.dataset): c.jobs[0] for c in cells if c.setting == setting}
+            for setting in ("default", "tuned")
+        )
+        self._known_ratios: dict[str, list[float]] = {}
 
     def is_done(self, cell: Cell) -> bool:
         """Tell whether nothing of a cell is missing: all its repeats, or as many as the budget allows."""
@@ -73,25 +82,47 @@ class Ledger:
         found = self._by_default(cell)
         if found is None:
             return 0.0 if cell.setting == "default" else float("inf")
-        default, seconds = found
-        job = cell.jobs[0]
-        # Of one setting the method chooses by itself, from about as many.
-        chooses_itself = job.settings is not None and len(job.settings) == 1
-        return seconds * (_TRIED_BY_ITSELF if chooses_itself else job.n_fits / default.n_fits)
+        return found[1] * (1.0 if cell.setting == "default" else self._times_as_long(cell, found[0])[0])
 
     def why_hopeless(self, cell: Cell) -> str | None:
-        """Return why a tuned cell need not be begun: so many fits, at what they cost with the default setting."""
+        """Return why a tuned cell need not be begun: it is far too long, by what its default setting costs."""
         found = self._by_default(cell)
         if cell.setting == "default" or found is None:
             return None
-        (default, seconds), n_fits = found, cell.jobs[0].n_fits
-        minutes = seconds * n_fits / default.n_fits / 60
-        if minutes <= SURE_BY_DEFAULT * cell.budget.most_minutes:
-            return None
+        default, seconds = found
         if seconds == float("inf"):
             return "the default setting has no result"
-        why = f"{n_fits} fits, where {default.n_fits} by default take {seconds:.0f} s"
-        return f"about {minutes:.0f} CPU minutes a k-fold: {why}"
+        times, why = self._times_as_long(cell, default)
+        minutes = seconds * times / 60
+        if minutes <= SURE_BY_DEFAULT * cell.budget.most_minutes:
+            return None
+        return f"about {minutes:.0f} CPU minutes a k-fold: by default it takes {seconds:.0f} s, and {why}"
+
+    def _times_as_long(self, cell: Cell, default: Job) -> tuple[float, str]:
+        """Return how many times as long a tuned k-fold takes as one by default, and by what that is known.
+
+        What other sets say of the method goes before the number of fits, which may share work.
+        """
+        ratios = self._ratios(cell.case.method)
+        if len(ratios) >= _ENOUGH_SETS:
+            times = statistics.median(ratios)
+            return times, f"tuned {times:.0f} times as long, in the median of {len(ratios)} other sets"
+        job = cell.jobs[0]
+        # Of one setting the method chooses by itself, from about as many.
+        if job.settings is not None and len(job.settings) == 1:
+            return _TRIED_BY_ITSELF, f"tuned about {_TRIED_BY_ITSELF} times as long, as it tries about so many settings"
+        return job.n_fits / default.n_fits, f"tuned it is fitted {job.n_fits} times, not {default.n_fits}"
+
+    def _ratios(self, method: str) -> list[float]:
+        """Return what tuned k-folds of a method cost, in units of its default setting, on every set that has both."""
+        if method not in self._known_ratios:
+            pairs = [
+                (self._any_seconds(tuned), self._any_seconds(self._defaults[name, dataset]))
+                for (name, dataset), tuned in self._tuned.items()
+                if name == method and (name, dataset) in self._defaults
+            ]
+            self._known_ratios[method] = [a / b for a, b in pairs if a and b and math.isfinite(a) and math.isfinite(b)]
+        return self._known_ratios[method]
 
     def _by_default(self, cell: Cell) -> tuple[Job, float] | None:
         """Return the first k-fold of a method on a set with the default setting, and its seconds, where it is known."""

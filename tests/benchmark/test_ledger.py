@@ -1,0 +1,88 @@
+"""What cells will cost is known from other cells; those that are hopeless are not begun."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from gmil.benchmark import Shelf, parse_benchmark, run
+from gmil.benchmark import runner as running
+from gmil.benchmark.cells import identity, load_sets, plan
+from gmil.benchmark.ledger import Ledger
+from gmil.benchmark.records import Known
+from gmil.paper.runs.store import Store
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [
+        (900.0, "about 105 CPU minutes a k-fold: by default it takes 900 s, and tuned it is fitted 21 times, not 3"),
+        (float("inf"), "the default setting has no result"),
+    ],
+)
+def test_a_tuned_cell_is_not_begun_where_the_default_costs_too_much(toy, tmp_path, monkeypatch, seconds, reason):
+    few = toy.restricted(["gmil"], ["easy"])
+    sets, _ = load_sets(few)
+    default, tuned = plan(few, sets)
+    known = {identity(default.jobs[0]): Known(seconds, default.jobs[0].code)}
+    begun = []
+    monkeypatch.setattr(Shelf, "known", lambda _: known)
+    monkeypatch.setattr(Shelf, "take", lambda *_: None)
+    monkeypatch.setattr(running, "measure_cell", lambda cell, *_: begun.append(cell.setting))
+    run(few, output=tmp_path, repeats=1)
+    assert set(Store(tmp_path).read(tuned.jobs[0].hash, 3)["reason"].to_pylist()) == {reason}
+    assert begun == []
+    known[identity(default.jobs[0])] = Known(700.0, default.jobs[0].code)  # a forecast is rough: it may be within 30
+    shutil.rmtree(tmp_path / "rows")
+    run(few, output=tmp_path, repeats=1)
+    assert begun == ["tuned"]
+
+
+@pytest.fixture
+def four_sets(document):
+    """Return the cells of GMIL on four sets, by set and setting."""
+    document["generated"]["last"] = {"n_bags": 20, "n_features": 4, "random_state": 4}
+    document["datasets"].append("last")
+    benchmark = parse_benchmark(document, "toy").restricted(["gmil"], None)
+    return {(c.case.dataset, c.setting): c for c in plan(benchmark, load_sets(benchmark)[0])}
+
+
+def ledger_of(cells, seconds, folder):
+    """Return a ledger of which nothing is known but seconds, by set and setting."""
+    known = {identity(cells[key].jobs[0]): Known(value, cells[key].jobs[0].code) for key, value in seconds.items()}
+    return Ledger(Store(folder), known, list(cells.values()))
+
+
+def test_other_sets_tell_what_tuning_costs(four_sets, tmp_path):
+    seconds = {
+        **{(name, "default"): 10.0 for name in ("easy", "hard", "more")},
+        ("easy", "tuned"): 20.0,
+        ("hard", "tuned"): 40.0,
+        ("last", "default"): 100.0,
+    }
+    tuned = four_sets["last", "tuned"]
+    few = ledger_of(four_sets, seconds, tmp_path)
+    assert few.expected_seconds(tuned) == 100 * 21 / 3  # two sets are not enough: by the number of fits
+    enough = ledger_of(four_sets, {**seconds, ("more", "tuned"): 30.0}, tmp_path)
+    assert enough.expected_seconds(tuned) == 300.0
+    assert enough.expected_seconds(four_sets["last", "default"]) == 100.0
+    assert enough.why_hopeless(tuned) is None
+
+
+def test_a_set_without_a_result_tells_nothing(four_sets, tmp_path):
+    seconds = {(name, setting): 10.0 for name in ("easy", "hard", "more") for setting in ("default", "tuned")}
+    seconds |= {("more", "tuned"): float("inf"), ("last", "default"): 1.0}
+    assert ledger_of(four_sets, seconds, tmp_path).expected_seconds(four_sets["last", "tuned"]) == 7.0
+
+
+def test_a_tuned_cell_is_hopeless_by_what_tuning_costs_on_other_sets(four_sets, tmp_path):
+    seconds = {(name, "default"): 1.0 for name in ("easy", "hard", "more")}
+    seconds |= {(name, "tuned"): 60.0 for name in ("easy", "hard", "more")}
+    ledger = ledger_of(four_sets, {**seconds, ("last", "default"): 91.0}, tmp_path)
+    assert ledger.why_hopeless(four_sets["last", "tuned"]) == (
+        "about 91 CPU minutes a k-fold: by default it takes 91 s, and tuned 60 times as long, in the median of 3 other "
+        "sets"
+    )
+    ledger = ledger_of(four_sets, {**seconds, ("last", "default"): 89.0}, tmp_path)
+    assert ledger.why_hopeless(four_sets["last", "tuned"]) is None
