@@ -23,6 +23,7 @@ from tests.kernel_problems import (
 from tests.simd import simd_level  # noqa: F401 (every test runs with it)
 
 from gmil.engine import reference
+from gmil.engine.rbf import Points
 
 native = pytest.importorskip("gmil.engine.native.backend", exc_type=ImportError)
 
@@ -340,6 +341,70 @@ class TestBags:
         assert_array_equal(backend().bag_histograms(labels, offsets, n_bins), expected)
         expected = reference.class_histograms(labels, offsets, classes, 3, n_bins)
         assert_array_equal(backend().class_histograms(labels, offsets, classes, 3, n_bins), expected)
+
+
+@st.composite
+def weighted_bags(draw, n_features):
+    """Draw bags of weighted points; some may be empty, all too."""
+    sizes = draw(st.lists(st.integers(0, 40), min_size=1, max_size=60))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return Points(rng.normal(size=(offsets[-1], n_features)), rng.normal(size=offsets[-1]), offsets)
+
+
+class TestRbfSums:
+    @settings(max_examples=40)
+    @given(st.data(), st.integers(1, 40))
+    def test_are_those_of_the_reference(self, data, n_features):
+        left, right = (data.draw(weighted_bags(n_features)) for _ in range(2))
+        gammas = [width / n_features for width in (0.25, 1.0, 4.0, 16.0, 48.0, 1.3, 2.6, 0.0)]
+        for other in (right, left):
+            found, expected = (one.rbf_sums(left, other, gammas) for one in (backend(), reference))
+            assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+            assert_array_equal(backend(3).rbf_sums(left, other, gammas), found)
+
+    def test_of_bags_with_themselves_are_symmetric(self):
+        points = Points(np.random.default_rng(0).normal(size=(900, 7)), np.ones(900), np.arange(0, 901, 9))
+        found = backend().rbf_sums(points, points, [0.1])[0]
+        assert_array_equal(found, found.T)
+        assert_allclose(found, backend().rbf_sums(points, Points(*points), [0.1])[0], rtol=1e-13)
+
+    def test_by_hand(self):
+        left = Points(np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 1.0]), np.array([0, 2, 2, 3]))
+        right = Points(np.array([[0.0], [100.0]]), np.array([1.0, 5.0]), np.array([0, 1, 2]))
+        expected = [[1 + 2 * np.exp(-0.5), 0], [0, 0], [np.exp(-4.5), 0]]
+        for engine in (backend(), reference):
+            assert_allclose(engine.rbf_sums(left, right, [0.5])[0], expected, rtol=1e-15, atol=1e-300)
+
+    @pytest.mark.parametrize("gamma", [1e-9, 0.01, 1.0, 50.0])
+    def test_every_value_is_as_exact_as_that_of_the_library(self, gamma):
+        roots = np.sqrt(np.linspace(0, 700 / gamma, 5001))
+        points = Points(roots[:, None], np.ones(5001), np.arange(5002))
+        origin = Points(np.zeros((1, 1)), np.ones(1), np.array([0, 1]))
+        assert_allclose(backend().rbf_sums(points, origin, [gamma])[0, :, 0], np.exp(-gamma * roots**2), rtol=5e-13)
+
+    def test_numbers_that_are_none_stay_none(self):
+        points = Points(np.array([[0.0], [np.nan]]), np.ones(2), np.arange(3))
+        origin = Points(np.zeros((1, 1)), np.ones(1), np.array([0, 1]))
+        assert_array_equal(backend().rbf_sums(points, origin, [1.0])[0, :, 0], [1, np.nan])
+
+    def test_sparse_points_and_no_features(self):
+        points = Points(np.random.default_rng(0).normal(size=(30, 5)), np.ones(30), np.arange(0, 31, 3))
+        sparse = points._replace(features=sp.csr_array(points.features))
+        expected = backend().rbf_sums(points, points, [0.3])
+        assert_allclose(backend().rbf_sums(sparse, sparse, [0.3]), expected, rtol=1e-12)
+        nothing = points._replace(features=np.empty((30, 0)))
+        assert_array_equal(backend().rbf_sums(nothing, nothing, [0.3]), np.full((1, 10, 10), 9.0))
+
+    def test_arrays_that_do_not_fit_are_refused(self):
+        points = Points(np.zeros((4, 3)), np.ones(4), np.array([0, 2, 4]))
+        for other, what in (
+            (points._replace(features=np.zeros((4, 2))), "right"),
+            (points._replace(weights=np.ones(3)), "weights"),
+            (points._replace(offsets=np.array([0, 2])), "offsets"),
+        ):
+            with pytest.raises(ValueError, match=f"{what} does not fit"):
+                backend().rbf_sums(points, other, [1.0])
 
 
 class TestThreads:

@@ -25,6 +25,7 @@ from tests.kernel_problems import (
 from tests.torch_devices import TORCH_BACKENDS
 
 from gmil.engine import reference, resolve
+from gmil.engine.rbf import Points
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
 clustering = pytest.importorskip("gmil.engine.torch.clustering")
@@ -83,6 +84,13 @@ class TestDistances:
             knots = np.sort(Y.T, axis=1)
             assert_alike(backend.column_ranks(X, knots), reference.column_ranks(X, knots), rtol=1e-6)
             assert_alike(backend.column_ranks(Y, knots), reference.column_ranks(Y, knots), rtol=1e-6)
+
+    def test_sums_of_kernels(self):
+        rng = np.random.default_rng(0)
+        left, right = (Points(rng.normal(size=(n, 5)), rng.random(n), np.array([0, 4, 4, n])) for n in (30, 20))
+        for other in (right, left):
+            expected = reference.rbf_sums(left, other, [0.1, 0.4])
+            assert_allclose(backend.rbf_sums(left, other, [0.1, 0.4]), expected, rtol=1e-10)
 
     def test_no_instances_give_no_distances(self):
         assert backend.sq_distances(np.empty((0, 3)), np.ones((2, 3))).shape == (0, 2)

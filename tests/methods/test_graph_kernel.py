@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import gmil
 from gmil import Bags, BagValidationError, GraphKernelSVM, base
-from gmil.engine import resolve
+from gmil.engine import rbf, reference, resolve
+from gmil.engine.rbf import own_rbf_sums
 from gmil.methods.kernels import graph_kernel, graph_training
 from gmil.methods.kernels.graph_training import (
     all_nodes,
@@ -23,8 +24,6 @@ from gmil.methods.kernels.graph_training import (
     edge_features,
     graph_edges,
     neighbours,
-    own_rbf_sums,
-    rbf_sums,
     within_bags,
 )
 
@@ -106,7 +105,7 @@ def slow_normalized(kernel):
 def test_the_kernel_of_mi_graph_is_its_definition(bags):
     nodes = clique_nodes(bags.instances, bags.offsets, BACKEND)
     slow = slow_cliques(list(bags), 0.5)
-    assert_allclose(rbf_sums(nodes, nodes, [0.5, 2.0], BACKEND)[0], slow, atol=1e-10)
+    assert_allclose(BACKEND.rbf_sums(nodes, nodes, [0.5, 2.0])[0], slow, atol=1e-10)
     assert_allclose(own_rbf_sums(nodes, 0.5, BACKEND), np.diag(slow), atol=1e-10)
 
 
@@ -116,8 +115,8 @@ def test_the_kernel_of_explicit_graphs_is_its_definition(bags):
     nodes = all_nodes(bags.instances, bags.offsets)
     edges, n_thinned = graph_edges(within_bags(bags.instances, bags.offsets, BACKEND), None)
     by_nodes, by_edges = slow_graphs(list(bags), 0.5, 1.5)
-    assert_allclose(rbf_sums(nodes, nodes, [0.5], BACKEND)[0], by_nodes, atol=1e-9)
-    assert_allclose(rbf_sums(edges, edges, [1.5], BACKEND)[0], by_edges, atol=1e-9)
+    assert_allclose(BACKEND.rbf_sums(nodes, nodes, [0.5])[0], by_nodes, atol=1e-9)
+    assert_allclose(BACKEND.rbf_sums(edges, edges, [1.5])[0], by_edges, atol=1e-9)
     assert n_thinned == 0
 
 
@@ -125,12 +124,12 @@ def test_the_kernel_of_explicit_graphs_is_its_definition(bags):
 @given(some_bags())
 def test_kernels_do_not_depend_on_blocks_or_on_sparsity(bags):
     nodes = clique_nodes(bags.instances, bags.offsets, BACKEND)
-    whole = rbf_sums(nodes, nodes, [0.5], BACKEND)
+    whole = BACKEND.rbf_sums(nodes, nodes, [0.5])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph_training, "_BLOCK_ROWS", 3)
-        assert_allclose(rbf_sums(nodes, nodes, [0.5], BACKEND), whole, atol=1e-12)
+        patch.setattr(rbf, "_BLOCK_ROWS", 3)
+        assert_allclose(reference.rbf_sums(nodes, nodes, [0.5]), whole, atol=1e-12)
         sparse = clique_nodes(sp.csr_array(bags.instances), bags.offsets, BACKEND)
-        assert_allclose(rbf_sums(sparse, sparse, [0.5], BACKEND), whole, atol=1e-12)
+        assert_allclose(BACKEND.rbf_sums(sparse, sparse, [0.5]), whole, atol=1e-12)
 
 
 # ------------------------------------------------------------------ by hand
@@ -166,7 +165,7 @@ def test_equal_distances_make_no_neighbours_and_equal_instances_no_infinity():
 def test_identical_bags_have_the_kernel_one():
     bags = Bags.from_list([[[0.0], [1.0]], [[1.0], [0.0]], [[5.0]]])
     nodes = clique_nodes(bags.instances, bags.offsets, BACKEND)
-    kernel = graph_training.graph_kernel(rbf_sums(nodes, nodes, [1.0], BACKEND)[0], np.zeros((3, 3)), "each")
+    kernel = graph_training.graph_kernel(BACKEND.rbf_sums(nodes, nodes, [1.0])[0], np.zeros((3, 3)), "each")
     assert_allclose(np.diag(kernel), 1)
     assert_allclose(kernel[0, 1], 1)
 
@@ -180,8 +179,8 @@ def test_edges_are_thinned_evenly_and_make_up_for_the_others(caplog):
     assert n_thinned == 1
     assert_array_equal(np.diff(edges.offsets)[0], 50)
     assert_allclose(edges.weights[:50].sum(), np.diff(everything.offsets)[0])
-    whole = rbf_sums(everything, everything, [1.0], BACKEND)[0]
-    assert_allclose(rbf_sums(edges, edges, [1.0], BACKEND)[0], whole, rtol=0.05)
+    whole = BACKEND.rbf_sums(everything, everything, [1.0])[0]
+    assert_allclose(BACKEND.rbf_sums(edges, edges, [1.0])[0], whole, rtol=0.05)
     with caplog.at_level(logging.INFO, logger=graph_kernel.__name__):
         model = GraphKernelSVM("explicit", max_edges=50).fit(bags, [0, 1])
     assert model.n_thinned_bags_ == 1

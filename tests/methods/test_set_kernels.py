@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gmil
 from gmil import Bags, BagValidationError, SetKernelSVM, base
-from gmil.engine import available_backends, resolve
+from gmil.engine import available_backends, rbf, resolve
 from gmil.methods.kernels import bag_kernels
 from gmil.methods.kernels.bag_kernels import InstanceKernel, mean_kernels, median_gamma, own_kernels
 from gmil.methods.kernels.set_kernels import fit_machine
@@ -74,6 +74,7 @@ def test_kernels_are_means_over_pairs_whatever_the_blocks(kernel, left, right, b
         X, Z = sp.csr_array(X), sp.csr_array(Z)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bag_kernels, "_BLOCK_ROWS", block)
+        patch.setattr(rbf, "_BLOCK_ROWS", block)
         across = mean_kernels(X, left.offsets, Z, right.offsets, [kernel], backend)[0]
         within = mean_kernels(X, left.offsets, X, left.offsets, [kernel], backend)[0]
         own = own_kernels(X, left.offsets, kernel, backend)

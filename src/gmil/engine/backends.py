@@ -11,7 +11,10 @@ from gmil.engine.threads import n_threads
 from gmil.errors import BackendUnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.rbf import Points
     from gmil.engine.reference import BagMinima, Clusters, GramClusters
 
 _log = logging.getLogger(__name__)
@@ -38,6 +41,8 @@ class Backend(Protocol):
     def l1_distances(self, X: Floats, Y: Floats) -> Floats: ...  # noqa: D102
 
     def column_ranks(self, X: Floats, knots: Floats) -> Floats: ...  # noqa: D102
+
+    def rbf_sums(self, left: Points, right: Points, gammas: Sequence[float]) -> Floats: ...  # noqa: D102
 
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]: ...  # noqa: D102
 

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial.distance import cdist
 
 from gmil.engine.arrays import is_of_kernels
-from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances  # part of this backend
+from gmil.engine.columns import column_ranks as column_ranks  # these too are part of this backend
+from gmil.engine.columns import l1_distances as l1_distances
+from gmil.engine.rbf import block_rbf_sums
+from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.rbf import Points
 
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 
@@ -73,26 +76,12 @@ def sq_distances(X: Instances, centers: Floats) -> Floats:
     return out
 
 
-def l1_distances(X: Floats, Y: Floats) -> Floats:
-    """Return sums of absolute differences between the rows of two matrices, (n_rows_of_X, n_rows_of_Y)."""
-    return np.asarray(cdist(X, Y, "cityblock"), dtype=X.dtype)
+def rbf_sums(left: Points, right: Points, gammas: Sequence[float]) -> Floats:
+    """Return weighted sums of exp(-gamma d^2) over all pairs of points of two bags, (n_gammas, n_left, n_right).
 
-
-def column_ranks(X: Floats, knots: Floats) -> Floats:
-    """Return the share of the knots of its column that lie below every value; knots that equal it count half.
-
-    Parameters
-    ----------
-    X : (n_rows, n_features)
-    knots : (n_features, n_knots)
-        Ascending in every row.
+    No matrix of all pairs of points is ever held. Where both are the same object, half of the pairs suffice.
     """
-    ranks = np.empty(X.shape, dtype=X.dtype)
-    for feature, column in enumerate(knots):
-        values = X[:, feature]
-        below = np.searchsorted(column, values, side="left") + np.searchsorted(column, values, side="right")
-        ranks[:, feature] = below / (2 * len(column))
-    return ranks
+    return block_rbf_sums(left, right, gammas, sq_distances)
 
 
 def _expand(X: Instances, centers: Floats) -> Floats:

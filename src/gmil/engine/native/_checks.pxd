@@ -22,6 +22,11 @@ cdef inline int require_bags(const int64_t[::1] offsets, int64_t n_rows) except 
     return 0
 
 
+cdef inline int require_all_rows(const int64_t[::1] offsets, int64_t n_rows) except -1:
+    require_bags(offsets, n_rows)
+    return require(offsets[0] == 0 and offsets[offsets.shape[0] - 1] == n_rows, "offsets")
+
+
 cdef inline int require_labels(int64_t bad_row, const int32_t[::1] labels, int64_t n_bins) except -1:
     if bad_row >= 0:
         raise ValueError(f"Row {bad_row} has label {labels[bad_row]}, but labels must be from 0 to {n_bins - 1}.")

@@ -19,6 +19,7 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     cppclass Variant:
         const char* name
         GramKernels gram
+        RbfKernels rbf
         VideoKernels video
     const Variant& active_variant()
 
@@ -32,8 +33,11 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         pass
     cppclass GramJobs:
         pass
+    cppclass WeightedBags:
+        pass
     Rows[T] rows[T](const T*, int64_t, int64_t)
     BagRows[T] bag_rows[T](const T*, int64_t, int64_t, const int64_t*, int64_t)
+    WeightedBags weighted_bags(const double*, int64_t, int64_t, const double*, const int64_t*, int64_t)
     SparseRows[T] sparse_rows[T](const T*, const int32_t*, const int32_t*, int64_t)
     SparseFactors[T] sparse_factors[T](const T*, const T*, int64_t, const T*)
     int64_t first_bad_row(const int32_t*, const int32_t*, int64_t, int64_t, int64_t)
@@ -61,6 +65,11 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         void seed(const GramJobs&, const double*, int64_t, int64_t*, int) except +raise_python_error
         void lloyd(
             const GramJobs&, const int64_t*, int64_t, int32_t*, double*, double*, int64_t*, int
+        ) except +raise_python_error
+
+    cppclass RbfKernels:
+        void sums(
+            const WeightedBags&, const WeightedBags&, const double*, int64_t, bint, double*, int
         ) except +raise_python_error
 
     cppclass Frames:

@@ -15,14 +15,14 @@ import threading
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from gmil.engine.native._checks cimport (
-    require, require_assignment, require_bags, require_centers, require_edges, require_jobs, require_labels,
-    require_pairs,
+    require, require_all_rows, require_assignment, require_bags, require_centers, require_edges, require_jobs,
+    require_labels, require_pairs,
 )
 from gmil.engine.native._cpp cimport (
     PyErr_CheckSignals, PyThread_get_thread_ident, active_variant, bag_rows, c_bag_histograms, c_bag_reduce,
     c_class_histograms, c_forget_helpers, c_join_helpers, cells_of, first_bad_row, frames_of, gram_jobs, grid_of,
     kMostFaces, kernels_for, n_variants, polyhedron_of, real, rows, set_interrupt_check, sparse_factors,
-    sparse_rows, use_variant, variant_name,
+    sparse_rows, use_variant, variant_name, weighted_bags,
 )
 
 
@@ -268,6 +268,28 @@ def gram_lloyd(
         active_variant().gram.lloyd(
             gram_jobs(&gram[0, 0], n, &members[0, 0], n_jobs, k), &starts[0, 0], max_iter,
             &labels[0, 0], &squares[0, 0, 0], &inertia[0], &n_iter[0], n_threads,
+        )
+
+
+def rbf_sums(
+    const double[:, ::1] left, const double[::1] left_weights, const int64_t[::1] left_offsets,
+    const double[:, ::1] right, const double[::1] right_weights, const int64_t[::1] right_offsets,
+    const double[::1] gammas, bint same, double[:, :, ::1] out, int n_threads,
+):
+    cdef int64_t n_left = left.shape[0], n_right = right.shape[0], d = left.shape[1], n_gammas = gammas.shape[0]
+    cdef int64_t n_left_bags = left_offsets.shape[0] - 1, n_right_bags = right_offsets.shape[0] - 1
+    require_centers(left, right, "right")
+    require(left_weights.shape[0] == n_left and right_weights.shape[0] == n_right, "weights")
+    require_all_rows(left_offsets, n_left)
+    require_all_rows(right_offsets, n_right)
+    require(not same or (n_left == n_right and n_left_bags == n_right_bags), "same")
+    require(n_gammas > 0, "gammas")
+    require(out.shape[0] == n_gammas and out.shape[1] == n_left_bags and out.shape[2] == n_right_bags, "out")
+    with nogil:
+        active_variant().rbf.sums(
+            weighted_bags(&left[0, 0], n_left, d, &left_weights[0], &left_offsets[0], n_left_bags),
+            weighted_bags(&right[0, 0], n_right, d, &right_weights[0], &right_offsets[0], n_right_bags),
+            &gammas[0], n_gammas, same, &out[0, 0, 0], n_threads,
         )
 
 

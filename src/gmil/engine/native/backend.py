@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from gmil.engine import reference
 from gmil.engine.native import _kernels
+from gmil.engine.rbf import Points
 from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
@@ -77,6 +81,24 @@ class NativeBackend:
         if out.size:
             _kernels.column_ranks(X, knots, out, self.n_threads)
         return out
+
+    def rbf_sums(self, left: Points, right: Points, gammas: Sequence[float]) -> Floats:
+        """See `gmil.engine.reference.rbf_sums`."""
+        if sp.issparse(left.features) or sp.issparse(right.features) or left.features.shape[1] == 0:
+            return reference.rbf_sums(left, right, gammas)
+        sums = np.zeros((len(gammas), len(left.offsets) - 1, len(right.offsets) - 1))
+        same = left is right
+        left_bags, left_points = _filled(left)
+        right_bags, right_points = (left_bags, left_points) if same else _filled(right)
+        if not (len(gammas) and len(left_bags) and len(right_bags)):
+            return sums
+        whole = len(left_bags) == sums.shape[1] and len(right_bags) == sums.shape[2]
+        out = sums if whole else np.empty((len(gammas), len(left_bags), len(right_bags)))
+        widths = np.array(gammas, dtype=np.float64)
+        _kernels.rbf_sums(*left_points, *right_points, widths, same, out, self.n_threads)
+        if not whole:
+            sums[:, left_bags[:, None], right_bags] = out
+        return sums
 
     @or_reference
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:
@@ -226,6 +248,13 @@ def _plain(values: Any, dtype: Any = None) -> NDArray[Any]:
 
 def _dense(X: Floats, centers: Floats) -> tuple[Floats, Floats]:
     return _plain(X), _plain(centers, X.dtype)
+
+
+def _filled(points: Points) -> tuple[Integers, Points]:
+    """Return the bags that have points, and their points."""
+    bags = np.flatnonzero(np.diff(points.offsets))
+    cuts = np.append(points.offsets[bags], points.offsets[-1]).astype(np.int64, copy=False)
+    return bags, Points(_plain(points.features, np.float64), _plain(points.weights, np.float64), cuts)
 
 
 def _bytes(members: Booleans) -> Integers:

@@ -9,14 +9,16 @@ import numpy as np
 import torch
 
 from gmil.engine import reference
+from gmil.engine.rbf import block_rbf_sums
 from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
 from gmil.engine.torch import clustering, kernels
 from gmil.engine.torch.tensors import choose_device, to_device, to_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.rbf import Points
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,10 @@ class TorchBackend:
         """See `gmil.engine.reference.column_ranks`."""
         known = to_device(knots, self.device, torch.float64)
         return _like(X, kernels.column_ranks(to_device(X, self.device), known))
+
+    def rbf_sums(self, left: Points, right: Points, gammas: Sequence[float]) -> Floats:
+        """See `gmil.engine.reference.rbf_sums`; distances are computed on the device."""
+        return block_rbf_sums(left, right, gammas, self.sq_distances)
 
     @or_reference
     def assign(self, X: Instances, centers: Floats) -> tuple[Integers, Floats]:

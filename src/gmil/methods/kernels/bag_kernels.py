@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gmil.engine.rbf import Points, own_rbf_sums
 from gmil.transform.space import dense
 from gmil.transform.widths import median_gamma
 
@@ -58,6 +59,29 @@ def mean_kernels(
     The kernels share one set of distances or products, so they must all be "rbf", or none. No matrix of all pairs
     of instances is ever held. Where both are the same bags, half of the pairs suffice.
     """
+    mirrored = left is right and left_offsets is right_offsets
+    if kernels[0].name == "rbf":
+        rows = _points(left, left_offsets)
+        columns = rows if mirrored else _points(right, right_offsets)
+        sums = backend.rbf_sums(rows, columns, [kernel.gamma for kernel in kernels])
+    else:
+        sums = _sums_of_products(left, left_offsets, right, right_offsets, kernels, backend)
+    return sums / (np.diff(left_offsets)[:, None] * np.diff(right_offsets))
+
+
+def _points(X: Instances, offsets: Integers) -> Points:
+    return Points(X, np.ones(X.shape[0]), offsets)
+
+
+def _sums_of_products(
+    left: Instances,
+    left_offsets: Integers,
+    right: Instances,
+    right_offsets: Integers,
+    kernels: list[InstanceKernel],
+    backend: Backend,
+) -> Floats:
+    """Return sums of functions of products over all pairs of instances of two bags."""
     sums = np.zeros((len(kernels), len(left_offsets) - 1, len(right_offsets) - 1))
     mirrored = left is right and left_offsets is right_offsets
     for columns, right_bags, right_cut in _blocks(right_offsets):
@@ -65,18 +89,20 @@ def mean_kernels(
         for rows, left_bags, left_cut in _blocks(left_offsets):
             if mirrored and rows.start > columns.start:
                 break
-            base = _base(left[rows], block, kernels[0].name, backend)
+            base = np.asarray(left[rows] @ block.T)
             values = np.empty_like(base)
             for total, kernel in zip(sums, kernels, strict=True):
                 part = _sum_pairs(kernel.of(base, values), left_cut, right_cut, backend)
                 total[left_bags, right_bags] += part
                 if mirrored and rows.start < columns.start:
                     total[right_bags, left_bags] += part.T
-    return sums / (np.diff(left_offsets)[:, None] * np.diff(right_offsets))
+    return sums
 
 
 def own_kernels(X: Instances, offsets: Integers, kernel: InstanceKernel, backend: Backend) -> Floats:
     """Return the mean kernel of every bag with itself, (n_bags,)."""
+    if kernel.name == "rbf":
+        return own_rbf_sums(_points(X, offsets), kernel.gamma, backend) / np.diff(offsets) ** 2
     found = np.empty(len(offsets) - 1)
     for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
         bag, cut = X[start:stop], np.array([0, stop - start])
@@ -110,12 +136,6 @@ def _blocks(offsets: Integers) -> Iterator[tuple[slice, slice, Integers]]:
         first = int(np.searchsorted(offsets, start, side="right")) - 1
         last = int(np.searchsorted(offsets, stop, side="left"))
         yield slice(start, stop), slice(first, last), np.clip(offsets[first : last + 1], start, stop) - start
-
-
-def _base(rows: Any, columns: Floats, name: str, backend: Backend) -> Floats:
-    if name == "rbf":
-        return backend.sq_distances(rows, columns)
-    return np.asarray(rows @ columns.T)
 
 
 def _sum_pairs(values: Floats, left_cut: Integers, right_cut: Integers, backend: Backend) -> Floats:

@@ -9,12 +9,11 @@ import numpy as np
 
 from gmil.base import register, weighted_fit
 from gmil.engine import resolve
+from gmil.engine.rbf import Points, own_rbf_sums
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
 from gmil.methods.kernels.graph_training import (
-    Points,
     all_nodes,
-    bag_sums,
     clique_nodes,
     clique_weights_without,
     edges_without,
@@ -22,8 +21,6 @@ from gmil.methods.kernels.graph_training import (
     graph_kernel,
     lengths,
     no_edges,
-    own_rbf_sums,
-    rbf_sums,
     within_bags,
 )
 from gmil.methods.shared.columns import as_double
@@ -159,8 +156,8 @@ class GraphKernelSVM(ScaledClassifier):
                 self.max_edges,
             )
         gammas = [gamma * width for width in WIDTHS] if tuning.folds else [gamma]
-        node_sums = dict(zip(gammas, rbf_sums(nodes, nodes, gammas, backend), strict=True))
-        edge_sums = rbf_sums(edges, edges, [self.edge_gamma_], backend)[0]
+        node_sums = dict(zip(gammas, backend.rbf_sums(nodes, nodes, gammas), strict=True))
+        edge_sums = backend.rbf_sums(edges, edges, [self.edge_gamma_])[0]
         kernels = {each: graph_kernel(sums, edge_sums, self.normalize) for each, sums in node_sums.items()}
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
@@ -218,8 +215,8 @@ class GraphKernelSVM(ScaledClassifier):
         return self.intercept_
 
     def _sums(self, points: Points, support: Any, dual: Floats, gamma: float, backend: Backend) -> Floats:
-        values = expansion(points.features, from_parts(support), dual, InstanceKernel("rbf", gamma), backend)
-        return bag_sums(values, points)
+        known = Points(from_parts(support), dual, np.array([0, len(dual)]))
+        return backend.rbf_sums(points, known, [gamma])[0, :, 0]
 
 
 def _support(points: Points, by_bag: Floats) -> tuple[Any, Floats]:

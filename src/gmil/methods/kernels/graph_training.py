@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gmil.engine.distances import distances
+from gmil.engine.rbf import Points
 from gmil.engine.reference import dense_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
-
-_BLOCK_ROWS = 2048
-"""Points of either side that meet at once: 32 MiB of kernel values."""
 
 _CLEARLY_LESS = 1 - 1e-9
 """Equal distances must not fall on both sides of their mean by rounding."""
 
 _SHORTEST = 1e-3
 """The weight of an edge is one over its length, which counts as this much of the mean distance at least."""
-
-
-class Points(NamedTuple):
-    """Weighted points of bags, nodes or edges; bag i has ``offsets[i]:offsets[i + 1]``, and may have none."""
-
-    features: Instances  # (n_points, n_features)
-    weights: Floats  # (n_points,)
-    offsets: Integers  # (n_bags + 1,)
 
 
 def within_bags(X: Instances, offsets: Integers, backend: Backend) -> Iterator[Floats]:
@@ -141,40 +131,6 @@ def no_edges(n_bags: int) -> Points:
 # -------------------------------------------------------------------------------- kernels
 
 
-def rbf_sums(left: Points, right: Points, gammas: Sequence[float], backend: Backend) -> Floats:
-    """Return weighted sums of the RBF kernel over all pairs of points of two bags, (n_gammas, n_left, n_right).
-
-    No matrix of all pairs of points is ever held.
-    """
-    by_right = np.zeros((len(gammas), left.features.shape[0], len(right.offsets) - 1))
-    for columns in _blocks(right.features.shape[0]):
-        bags, summation = _summation(right, columns)
-        block = dense_rows(right.features, np.arange(columns.start, columns.stop))
-        for rows in _blocks(left.features.shape[0]):
-            squares = backend.sq_distances(left.features[rows], block)
-            values = np.empty_like(squares)
-            for total, gamma in zip(by_right, gammas, strict=True):
-                np.exp(np.multiply(squares, -gamma, out=values), out=values)
-                total[rows, bags] += values @ summation
-    return np.stack([_segment_sums(left.weights[:, None] * sums, left.offsets) for sums in by_right])
-
-
-def own_rbf_sums(points: Points, gamma: float, backend: Backend) -> Floats:
-    """Return the weighted sum of the RBF kernel over all pairs of points of every bag with itself, (n_bags,)."""
-    found = np.zeros(len(points.offsets) - 1)
-    for i, (start, stop) in enumerate(itertools.pairwise(points.offsets)):
-        if stop > start:
-            size = np.array([0, stop - start])
-            bag = Points(points.features[start:stop], points.weights[start:stop], size)
-            found[i] = rbf_sums(bag, bag, [gamma], backend)[0, 0, 0]
-    return found
-
-
-def bag_sums(values: Floats, points: Points) -> Floats:
-    """Return the weighted sum of one value per point in every bag, (n_bags,)."""
-    return _segment_sums((values * points.weights)[:, None], points.offsets)[:, 0]
-
-
 def lengths(own_nodes: Floats, own_edges: Floats, normalize: str) -> tuple[Floats, Floats]:
     """Return what the sums over the nodes, and those over the edges, of every bag are divided by, (n_bags,) each.
 
@@ -194,27 +150,3 @@ def graph_kernel(node_sums: Floats, edge_sums: Floats, normalize: str) -> Floats
     """Return the kernel between graphs of the sums over pairs of nodes and of edges, (n_bags, n_bags) each."""
     by_nodes, by_edges = lengths(np.diag(node_sums), np.diag(edge_sums), normalize)
     return node_sums / by_nodes[:, None] / by_nodes + edge_sums / by_edges[:, None] / by_edges
-
-
-def _blocks(n_points: int) -> Iterator[slice]:
-    for start in range(0, n_points, _BLOCK_ROWS):
-        yield slice(start, min(start + _BLOCK_ROWS, n_points))
-
-
-def _summation(points: Points, rows: slice) -> tuple[slice, Floats]:
-    """Return the bags of adjacent points, and the matrix that sums the points by bag, (n_points, n_bags)."""
-    among = np.arange(rows.start, rows.stop)
-    bag_of = np.searchsorted(points.offsets, among, side="right") - 1
-    bags = slice(int(bag_of[0]), int(bag_of[-1]) + 1)
-    summation = np.zeros((len(among), bags.stop - bags.start))
-    summation[np.arange(len(among)), bag_of - bags.start] = points.weights[among]
-    return bags, summation
-
-
-def _segment_sums(values: Any, offsets: Integers) -> Floats:
-    """Return sums over the rows of every segment; an empty segment sums to zero."""
-    sums = np.zeros((len(offsets) - 1, values.shape[1]))
-    filled = np.flatnonzero(np.diff(offsets))
-    if len(filled):
-        sums[filled] = np.add.reduceat(values, offsets[:-1][filled], axis=0)
-    return sums

@@ -23,6 +23,11 @@ BagRows<T> bag_rows(const T* data, std::int64_t n_rows, std::int64_t n_features,
   return {{data, n_rows, n_features}, offsets, n_bags};
 }
 
+inline WeightedBags weighted_bags(const double* points, std::int64_t n_rows, std::int64_t n_features,
+                                  const double* weights, const std::int64_t* offsets, std::int64_t n_bags) {
+  return {{points, n_rows, n_features}, weights, offsets, n_bags};
+}
+
 template <class T>
 SparseRows<T> sparse_rows(const T* values, const std::int32_t* columns, const std::int32_t* starts,
                           std::int64_t n_rows) {

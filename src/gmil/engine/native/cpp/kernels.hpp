@@ -23,6 +23,14 @@ struct BagRows {
   std::int64_t n_bags;
 };
 
+// Points in bags, each with a weight.
+struct WeightedBags {
+  Rows<double> points;
+  const double* weights;  // (n_rows)
+  const std::int64_t* offsets;
+  std::int64_t n_bags;
+};
+
 // Rows by the numbers that are not zero: those of row i, and their columns, are starts[i] to starts[i + 1].
 template <class T>
 struct SparseRows {
@@ -96,6 +104,12 @@ struct GramKernels {
                 double* squares, double* inertia, std::int64_t* n_iter, int n_threads);
 };
 
+struct RbfKernels {
+  // Weighted sums of exp(-gamma d^2) over the points of two bags, (n_gammas, n_left_bags, n_right_bags).
+  void (*sums)(const WeightedBags& left, const WeightedBags& right, const double* gammas, std::int64_t n_gammas,
+               bool same, double* out, int n_threads);
+};
+
 // Three frames of a video, (height, width) each; the gradient in time of the one in the middle needs the others.
 struct Frames {
   const std::uint8_t* before;
@@ -149,6 +163,7 @@ struct Variant {
   Kernels<float> f32;
   Kernels<double> f64;
   GramKernels gram;
+  RbfKernels rbf;
   VideoKernels video;
 };
 

@@ -28,7 +28,7 @@ constexpr int kTileRows = kRowVectors * kLanes<T>;
 
 inline std::int64_t at_most(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t at_least(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
-inline std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Summed in double precision, in eight strands that the compiler can keep in vectors.
 template <class T>
@@ -162,22 +162,29 @@ class Tile {
   // Fill the scores of all centres and the squared norms of the rows.
   void compute(const PackedCenters<T>& centers, const T* shift, Ahead ahead = {}) {
     repeat_last_row();
-    start_scores(centers);
+    start_scores(centers, 0, centers.n_centers());
     fill(sq_norms_, kTileRows<T>, T{0});
     for (std::int64_t j = 0; j < centers.n_features(); j += kDepth) {
       const std::int64_t depth = at_most(kDepth, centers.n_features() - j);
       pack_rows(j, depth, shift, panel_.get());
-      add_groups(centers, 0, panel_.get(), j, depth, ahead);
+      add_groups(centers, 0, centers.n_groups(), 0, panel_.get(), j, depth, ahead);
     }
   }
 
   // The same for rows that were packed before, by pack_whole.
   void compute_packed(const PackedCenters<T>& centers, const T* panel) {
-    start_scores(centers);
+    compute_groups(centers, 0, centers.n_groups(), panel);
+  }
+
+  // The same for the centres of some groups alone; the scores begin with the first of them.
+  void compute_groups(const PackedCenters<T>& centers, std::int64_t first_group, std::int64_t last_group,
+                      const T* panel) {
+    const std::int64_t first = centers.begin(first_group);
+    start_scores(centers, first, centers.begin(last_group));
     Ahead ahead;
     for (std::int64_t j = 0; j < centers.n_features(); j += kDepth) {
       const std::int64_t depth = at_most(kDepth, centers.n_features() - j);
-      add_groups(centers, 0, panel + j * width(), j, depth, ahead);
+      add_groups(centers, first_group, last_group, first, panel + j * width(), j, depth, ahead);
     }
   }
 
@@ -190,7 +197,7 @@ class Tile {
     for (std::int64_t j = 0; j < centers.n_features(); j += kDepth) {
       const std::int64_t depth = at_most(kDepth, centers.n_features() - j);
       pack_rows(j, depth, shift, panel_.get());
-      add_groups(centers, first_group, panel_.get(), j, depth, ahead);
+      add_groups(centers, first_group, centers.n_groups(), 0, panel_.get(), j, depth, ahead);
     }
   }
 
@@ -216,9 +223,9 @@ class Tile {
     for (std::int64_t i = count_; i < width(); ++i) rows_[i] = rows_[count_ - 1];
   }
 
-  void start_scores(const PackedCenters<T>& centers) {
+  void start_scores(const PackedCenters<T>& centers, std::int64_t first, std::int64_t last) {
     T* to = scores_.get();
-    for (std::int64_t k = 0; k < centers.n_centers(); ++k) {
+    for (std::int64_t k = first; k < last; ++k) {
       const Vec<T> value = broadcast(centers.sq_norms()[k]);
       for (int v = 0; v < n_vectors_; ++v, to += kLanes<T>) store(to, value);
     }
@@ -256,12 +263,13 @@ class Tile {
     store(sq_norms_ + v * L, load(sq_norms_ + v * L) + squares);
   }
 
-  void add_groups(const PackedCenters<T>& centers, std::int64_t first_group, const T* panel, std::int64_t begin,
-                  std::int64_t depth, Ahead& ahead) {
-    for (std::int64_t g = first_group; g < centers.n_groups(); ++g) {
+  // `origin` is the centre that the scores begin with.
+  void add_groups(const PackedCenters<T>& centers, std::int64_t first_group, std::int64_t last_group,
+                  std::int64_t origin, const T* panel, std::int64_t begin, std::int64_t depth, Ahead& ahead) {
+    for (std::int64_t g = first_group; g < last_group; ++g) {
       const std::int64_t size = centers.begin(g + 1) - centers.begin(g);
       const T* group = centers.group(g) + begin * size;
-      T* scores = scores_.get() + centers.begin(g) * width();
+      T* scores = scores_.get() + (centers.begin(g) - origin) * width();
       if constexpr (kRowVectors > 2) {
         if (n_vectors_ > 2) {
           add_group<T, kRowVectors>(size, panel, group, depth, scores, ahead);

@@ -6,6 +6,7 @@
 #include "gram.hpp"
 #include "gram_matrix.hpp"
 #include "lloyd.hpp"
+#include "rbf.hpp"
 #include "seed.hpp"
 #include "sparse.hpp"
 #include "video.hpp"
@@ -32,6 +33,7 @@ constexpr Variant kVariant{GMIL_VARIANT_NAME,
                            kernels_of<float>(),
                            kernels_of<double>(),
                            {gram_seed, gram_lloyd},
+                           {rbf_sums},
                            {integrate_gradients, add_directions, cell_boxes}};
 
 }  // namespace

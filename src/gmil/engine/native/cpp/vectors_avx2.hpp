@@ -139,6 +139,11 @@ inline Vec<T> absolute(const Vec<T>& v) {
   return {Avx2<T>::absolute(v.raw)};
 }
 
+// 2^n of every lane whose last bits are n, with the bias of exponents.
+inline Vec<double> last_bits_as_exponent(const Vec<double>& v) {
+  return {Avx2<double>::mask_of(_mm256_slli_epi64(Avx2<double>::whole(v.raw), 52))};
+}
+
 template <class T>
 inline Vec256<T> roots(const Vec256<T>& v) {
   return {Avx2<T>::root(v.raw)};

@@ -80,6 +80,17 @@ inline Vec<T> absolute(const Vec<T>& v) {
   return out;
 }
 
+// 2^n of every lane whose last bits are n, with the bias of exponents.
+inline Vec<double> last_bits_as_exponent(const Vec<double>& v) {
+  typedef std::uint64_t Bits __attribute__((vector_size(GMIL_VECTOR_BYTES)));
+  Bits bits;
+  std::memcpy(&bits, &v, sizeof bits);
+  bits <<= 52;
+  Vec<double> out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
 // The square root of every lane, none of them negative. Vector extensions have no square root, and compilers do not
 // reliably see one in a loop over the lanes.
 #if defined(__SSE2__)

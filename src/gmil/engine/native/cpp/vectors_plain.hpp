@@ -100,6 +100,18 @@ inline Vec<T> absolute(const Vec<T>& v) {
   return each_lane<T>([&](int i) { return std::abs(v[i]); });
 }
 
+// 2^n of every lane whose last bits are n, with the bias of exponents.
+inline Vec<double> last_bits_as_exponent(const Vec<double>& v) {
+  return each_lane<double>([&](int i) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &v[i], sizeof bits);
+    bits <<= 52;
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
+  });
+}
+
 template <class T>
 inline Lanes<T> roots(const Lanes<T>& v) {
   return each_lane<T>([&](int i) { return std::sqrt(v[i]); });

@@ -1,0 +1,71 @@
+"""The specification of sums of the RBF kernel over the points of bags; other kernels are in `gmil.engine.reference`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from gmil.engine.arrays import Floats, Instances, Integers
+    from gmil.engine.backends import Backend
+
+_BLOCK_ROWS = 2048
+"""Points of either side that meet at once: 32 MiB of kernel values."""
+
+
+class Points(NamedTuple):
+    """Weighted points of bags; bag i has ``offsets[i]:offsets[i + 1]``, and may have none."""
+
+    features: Instances  # (n_points, n_features)
+    weights: Floats  # (n_points,)
+    offsets: Integers  # (n_bags + 1,)
+
+
+def block_rbf_sums(
+    left: Points, right: Points, gammas: Sequence[float], sq_distances: Callable[[Instances, Floats], Floats]
+) -> Floats:
+    """Return `gmil.engine.reference.rbf_sums` by blocks of distances, which ``sq_distances`` computes."""
+    sums = np.zeros((len(gammas), len(left.offsets) - 1, len(right.offsets) - 1))
+    for columns, right_bags, right_cuts in _blocks(right):
+        block = right.features[columns]
+        centers = block.toarray() if sp.issparse(block) else block
+        for rows, left_bags, left_cuts in _blocks(left):
+            if left is right and rows.start > columns.start:
+                break
+            squares = np.asarray(sq_distances(left.features[rows], centers), dtype=np.float64)
+            values = np.empty_like(squares)
+            for total, gamma in zip(sums, gammas, strict=True):
+                np.exp(np.multiply(squares, -gamma, out=values), out=values)
+                by_left = np.add.reduceat(np.multiply(values, left.weights[rows, None], out=values), left_cuts, axis=0)
+                part = np.add.reduceat(by_left * right.weights[columns], right_cuts, axis=1)
+                total[left_bags[:, None], right_bags] += part
+                if left is right and rows.start < columns.start:
+                    total[right_bags[:, None], left_bags] += part.T
+    return sums
+
+
+def own_rbf_sums(points: Points, gamma: float, backend: Backend) -> Floats:
+    """Return the weighted sum of the RBF kernel over all pairs of points of every bag with itself, (n_bags,)."""
+    found = np.zeros(len(points.offsets) - 1)
+    for i, (start, stop) in enumerate(pairwise(points.offsets.tolist())):
+        if stop > start:
+            size = np.array([0, stop - start])
+            bag = Points(points.features[start:stop], points.weights[start:stop], size)
+            found[i] = backend.rbf_sums(bag, bag, [gamma])[0, 0, 0]
+    return found
+
+
+def _blocks(points: Points) -> Iterator[tuple[slice, Integers, Integers]]:
+    """Yield rows, the bags that have some of them, and where each begins among them; bags may be cut."""
+    filled = np.flatnonzero(np.diff(points.offsets))
+    begins = points.offsets[filled]
+    n_points = points.features.shape[0]
+    for start in range(0, n_points, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n_points)
+        first, last = np.searchsorted(begins, start, side="right") - 1, np.searchsorted(begins, stop, side="left")
+        yield slice(start, stop), filled[first:last], np.maximum(begins[first:last] - start, 0)
