@@ -26,6 +26,7 @@ from gmil.methods.kernels.graph_training import (
     neighbours,
     within_bags,
 )
+from gmil.methods.svm.gram import Gram
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=20)
@@ -245,8 +246,8 @@ def test_both_names_are_on_the_command_line():
 def test_tuning_sees_training_labels_only(graphs, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
     trained_on = []
-    real = graph_kernel.solve_svm
-    monkeypatch.setattr(graph_kernel, "solve_svm", lambda k, p, c: trained_on.append(len(p)) or real(k, p, c))
+    real = Gram.solve
+    monkeypatch.setattr(Gram, "solve", lambda self, p, c: trained_on.append(len(p)) or real(self, p, c))
     model = GraphKernelSVM(graphs, tune=True, random_state=0).fit(bags, y, groups=np.arange(len(y)) // 2)
     # Nine settings on twice five folds leave bags out; the last machine is trained on all.
     assert len(trained_on) == 9 * 10 + 1

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _BLOCK_ROWS = 2048
 """Points of either side that meet at once: 32 MiB of kernel values."""
 
+_TASK_ROWS = 256
+"""Rows of a support that a thread takes at a time."""
+
 
 class Points(NamedTuple):
     """Weighted points of bags; bag i has ``offsets[i]:offsets[i + 1]``, and may have none."""
@@ -47,6 +50,12 @@ def block_rbf_sums(
                 if left is right and rows.start < columns.start:
                     total[right_bags[:, None], left_bags] += part.T
     return sums
+
+
+def rbf_expansion(points: Points, support: Instances, dual: Floats, gamma: float, backend: Backend) -> Floats:
+    """Return the weighted sum over the points of every bag of sum_j dual_j exp(-gamma |x - support_j|^2), (n_bags,)."""
+    cuts = np.append(np.arange(0, len(dual), _TASK_ROWS), len(dual))
+    return np.asarray(backend.rbf_sums(points, Points(support, dual, cuts), [gamma])[0].sum(axis=1))
 
 
 def own_rbf_sums(points: Points, gamma: float, backend: Backend) -> Floats:

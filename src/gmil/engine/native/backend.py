@@ -86,6 +86,8 @@ class NativeBackend:
         """See `gmil.engine.reference.rbf_sums`."""
         if sp.issparse(left.features) or sp.issparse(right.features) or left.features.shape[1] == 0:
             return reference.rbf_sums(left, right, gammas)
+        if left.features.shape[0] < right.features.shape[0]:  # those on the right are moved and packed first
+            return self.rbf_sums(right, left, gammas).swapaxes(1, 2)
         sums = np.zeros((len(gammas), len(left.offsets) - 1, len(right.offsets) - 1))
         same = left is right
         left_bags, left_points = _filled(left)

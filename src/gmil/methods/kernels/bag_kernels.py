@@ -66,7 +66,8 @@ def mean_kernels(
         sums = backend.rbf_sums(rows, columns, [kernel.gamma for kernel in kernels])
     else:
         sums = _sums_of_products(left, left_offsets, right, right_offsets, kernels, backend)
-    return sums / (np.diff(left_offsets)[:, None] * np.diff(right_offsets))
+    sums /= np.diff(left_offsets)[:, None] * np.diff(right_offsets)
+    return sums
 
 
 def _points(X: Instances, offsets: Integers) -> Points:

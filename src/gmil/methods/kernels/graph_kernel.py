@@ -9,9 +9,9 @@ import numpy as np
 
 from gmil.base import register, weighted_fit
 from gmil.engine import resolve
-from gmil.engine.rbf import Points, own_rbf_sums
+from gmil.engine.rbf import Points, own_rbf_sums, rbf_expansion
 from gmil.io.model_files.schema import Array, Count, Kind, Number, OrMissing, Rows
-from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
+from gmil.methods.kernels.bag_kernels import kernel_width
 from gmil.methods.kernels.graph_training import (
     all_nodes,
     clique_nodes,
@@ -27,8 +27,8 @@ from gmil.methods.shared.columns import as_double
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import WIDTHS, KernelSetting, Tuning, kernel_settings
-from gmil.methods.svm.gram import solve_svm
-from gmil.methods.svm.kernels import expansion, rows_of
+from gmil.methods.svm.gram import Gram
+from gmil.methods.svm.kernels import rows_of
 from gmil.parameters import AT_LEAST_ONE, PARAMETERS, parameter, parameters
 from gmil.witnesses.effects import spans_of_several
 
@@ -161,14 +161,13 @@ class GraphKernelSVM(ScaledClassifier):
         kernels = {each: graph_kernel(sums, edge_sums, self.normalize) for each, sums in node_sums.items()}
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
-            kernel = kernels[setting.gamma]
-            costs = setting.C * training.weights[~test]
-            dual, intercept = solve_svm(kernel[np.ix_(~test, ~test)], training.positive[~test], costs)
-            return np.asarray(kernel[np.ix_(test, ~test)] @ dual + intercept)
+            known = Gram(kernels[setting.gamma], np.flatnonzero(~test))
+            dual, intercept = known.solve(training.positive[~test], setting.C * training.weights[~test])
+            return known.everywhere(dual)[test] + intercept
 
         setting = tuning.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
         self.gamma_, self.C_ = setting.gamma, setting.C
-        by_bag, self.intercept_ = solve_svm(kernels[self.gamma_], training.positive, self.C_ * training.weights)
+        by_bag, self.intercept_ = Gram(kernels[self.gamma_]).solve(training.positive, self.C_ * training.weights)
         by_nodes, by_edges = lengths(np.diag(node_sums[self.gamma_]), np.diag(edge_sums), self.normalize)
         self.support_instances_, self.dual_coef_ = _support(nodes, by_bag / by_nodes)
         self.support_edges_, self.edge_coef_ = _support(edges, by_bag / by_edges)
@@ -184,12 +183,12 @@ class GraphKernelSVM(ScaledClassifier):
         bags, instances = self._new_scaled(X)
         backend = resolve("auto", self.n_jobs)
         nodes, edges, _ = self._graphs(as_double(instances), bags.offsets, backend)
-        node_sums = self._sums(nodes, self.support_instances_, self.dual_coef_, self.gamma_, backend)
+        node_sums = rbf_expansion(nodes, from_parts(self.support_instances_), self.dual_coef_, self.gamma_, backend)
         return self._decide_sums(node_sums, own_rbf_sums(nodes, self.gamma_, backend), edges, backend)
 
     def _decide_sums(self, node_sums: Floats, own_nodes: Floats, edges: Points, backend: Backend) -> Floats:
         """Return decisions, given sums over the nodes of bags, with support and with themselves, and their edges."""
-        edge_sums = self._sums(edges, self.support_edges_, self.edge_coef_, self.edge_gamma_, backend)
+        edge_sums = rbf_expansion(edges, from_parts(self.support_edges_), self.edge_coef_, self.edge_gamma_, backend)
         own_edges = own_rbf_sums(edges, self.edge_gamma_, backend)
         by_nodes, by_edges = lengths(own_nodes, own_edges, self.normalize_)
         return np.asarray(node_sums / by_nodes + edge_sums / by_edges + self.intercept_)
@@ -206,17 +205,13 @@ class GraphKernelSVM(ScaledClassifier):
         is_explicit = self.graphs_ == "explicit"
         weights = 1 - np.eye(size) if is_explicit else clique_weights_without(apart)
         edges = edges_without(apart, self.max_edges_) if is_explicit else no_edges(size)
-        rbf = InstanceKernel("rbf", self.gamma_)
-        values = expansion(X, from_parts(self.support_instances_), self.dual_coef_, rbf, backend)
+        each = all_nodes(X, np.arange(size + 1))
+        values = rbf_expansion(each, from_parts(self.support_instances_), self.dual_coef_, self.gamma_, backend)
         own = np.einsum("ij,ij->i", weights @ np.exp(-self.gamma_ * apart**2), weights)
         return self._decide_sums(weights @ values, own, edges, backend)
 
     def _decision_of_nothing(self) -> float:
         return self.intercept_
-
-    def _sums(self, points: Points, support: Any, dual: Floats, gamma: float, backend: Backend) -> Floats:
-        known = Points(from_parts(support), dual, np.array([0, len(dual)]))
-        return backend.rbf_sums(points, known, [gamma])[0, :, 0]
 
 
 def _support(points: Points, by_bag: Floats) -> tuple[Any, Floats]:

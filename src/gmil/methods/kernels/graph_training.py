@@ -33,10 +33,16 @@ def within_bags(X: Instances, offsets: Integers, backend: Backend) -> Iterator[F
 
 def neighbours(apart: Floats) -> Booleans:
     """Return which instances of a bag are nearer to each other than the mean of all pairs; none to itself."""
-    pairs = apart[np.triu_indices(len(apart), k=1)]
-    if len(pairs) == 0:
-        return np.zeros_like(apart, dtype=bool)
-    near: Booleans = apart < pairs.mean() * _CLEARLY_LESS
+    return _nearer(apart, _pair_mean(apart))
+
+
+def _pair_mean(apart: Floats) -> float:
+    """Return the mean distance of the pairs of a bag, zero where it has none."""
+    return float(apart[~np.tri(len(apart), dtype=bool)].mean()) if len(apart) > 1 else 0.0
+
+
+def _nearer(apart: Floats, mean: float) -> Booleans:
+    near: Booleans = apart < mean * _CLEARLY_LESS
     near = near & near.T
     np.fill_diagonal(near, val=False)
     return near
@@ -103,13 +109,13 @@ def edge_features(apart: Floats) -> tuple[Floats, Floats]:
     number of edges, and the share of this edge in the weight of all its edges. The smaller end comes first, as an edge
     has no direction.
     """
-    near = neighbours(apart)
+    mean = _pair_mean(apart)
+    near = _nearer(apart, mean)
     first, second = np.nonzero(np.triu(near))
     lengths = apart[first, second]
     if len(first) == 0:
         return np.empty((0, 4)), lengths
-    shortest = _SHORTEST * apart[np.triu_indices(len(apart), k=1)].mean()
-    weights = near / np.maximum(apart, shortest)
+    weights = near / np.maximum(apart, _SHORTEST * mean)
     degrees, totals = near.sum(axis=1) / len(first), weights.sum(axis=1)
     ends = [np.column_stack([degrees[end], weights[first, second] / totals[end]]) for end in (first, second)]
     turned = (ends[0][:, 0] > ends[1][:, 0]) | ((ends[0][:, 0] == ends[1][:, 0]) & (ends[0][:, 1] > ends[1][:, 1]))

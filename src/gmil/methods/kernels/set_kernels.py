@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import config_context
-from sklearn.svm import SVC
 
 from gmil.bags import Bags
 from gmil.base import grouped_fit, register
@@ -22,6 +21,7 @@ from gmil.methods.kernels.bag_kernels import (
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.methods.shared.sparse_parts import from_parts, to_parts
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
+from gmil.methods.svm.gram import solve_svm
 from gmil.parameters import AT_LEAST_ONE, NOT_NEGATIVE, parameter, parameters
 from gmil.transform.space import fitted_space
 from gmil.transform.vectors.summaries import summaries_without, summarize
@@ -236,18 +236,18 @@ class SetKernelSVM(ScaledClassifier):
         normalized = {each: self._normalized(kernel) for each, kernel in kernels.items()} if tuning.folds else {}
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
-            kernel, known = normalized[setting.gamma], np.flatnonzero(~test)
-            machine = fit_machine(kernel[np.ix_(known, known)], labels[known], np.full(len(known), setting.C))
-            return self._linear_decisions(
-                kernel[np.ix_(test, known[machine.support])], machine.weights, machine.intercepts
-            )
+            kernel = normalized[setting.gamma]
+            machine = fit_machine(kernel, labels, np.where(test, 0.0, setting.C))
+            return self._linear_decisions(kernel[np.ix_(test, machine.support)], machine.weights, machine.intercepts)
 
         best = tuning.choose(settings, untuned, decide)
         return best, kernels[best.gamma]
 
     def _normalized(self, kernel: Floats) -> Floats:
         lengths = self._lengths(kernel.diagonal())
-        return kernel / np.outer(lengths, lengths)
+        normalized = kernel / lengths[:, None]
+        normalized /= lengths
+        return normalized
 
 
 def one_each(rows: Instances) -> Bags:
@@ -258,15 +258,13 @@ def one_each(rows: Instances) -> Bags:
 def fit_machine(kernel: Floats, labels: Integers, costs: Floats) -> Machine:
     """Train on a kernel between training bags, (n_bags, n_bags); more than two classes are set against the others.
 
-    ``costs``, (n_bags,), say what a unit of slack of each bag costs.
+    ``costs``, (n_bags,), say what a unit of slack of each bag costs; bags that cost nothing take no part.
     """
     n_classes = int(labels.max()) + 1
-    problems = [labels] if n_classes == 2 else [labels == number for number in range(n_classes)]
+    problems = [labels == number for number in (range(n_classes) if n_classes > 2 else [1])]
     # Everything is checked by now, and with small bags the checks would take longer than the training.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        models = [SVC(C=1.0, kernel="precomputed").fit(kernel, problem, sample_weight=costs) for problem in problems]
-    weights = np.zeros((len(kernel), len(models)))
-    for column, model in enumerate(models):
-        weights[model.support_, column] = model.dual_coef_[0]
+        duals, intercepts = zip(*(solve_svm(kernel, problem, costs) for problem in problems), strict=True)
+    weights = np.column_stack(duals)
     support = np.flatnonzero(weights.any(axis=1))
-    return Machine(support, weights[support], np.array([model.intercept_[0] for model in models]))
+    return Machine(support, weights[support], np.array(intercepts))

@@ -38,14 +38,31 @@ struct RbfWidth {
   double scale;
   double limit;
   int power;  // 0: of no other
+  std::int64_t place;
 
   RbfWidth() = default;
-  RbfWidth(double gamma, double before) : scale(gamma * -1.4426950408889634), limit(kLeastExponent / scale), power(0) {
+  RbfWidth(const double* gammas, std::int64_t at, double before)
+      : scale(gammas[at] * -1.4426950408889634), limit(kLeastExponent / scale), power(0), place(at) {
     for (int p = 2; p <= 4; ++p) {
-      if (std::abs(gamma - p * before) <= 1e-15 * gamma && before > 0) power = p;
+      if (before > 0 && std::abs(gammas[at] - p * before) <= 1e-15 * gammas[at]) power = p;
     }
   }
 };
+
+// The widths in ascending order of gamma, in which powers are found.
+inline Buffer<RbfWidth> ascending_widths(const double* gammas, std::int64_t n_gammas) {
+  Buffer<std::int64_t> order(n_gammas);
+  for (std::int64_t g = 0; g < n_gammas; ++g) {
+    std::int64_t to = g;
+    for (; to > 0 && gammas[order[to - 1]] > gammas[g]; --to) order[to] = order[to - 1];
+    order[to] = g;
+  }
+  Buffer<RbfWidth> widths(n_gammas);
+  for (std::int64_t g = 0; g < n_gammas; ++g) {
+    widths[g] = RbfWidth(gammas, order[g], g > 0 ? gammas[order[g - 1]] : 0);
+  }
+  return widths;
+}
 
 inline Vec<double> small_power(const Vec<double>& v, int power) {
   const Vec<double> square = v * v;
@@ -71,17 +88,15 @@ struct RbfProblem {
       : left(left_bags),
         right(right_bags),
         centers(right_bags.points.data, right_bags.points.n_rows, right_bags.points.n_features),
-        widths(n_gammas),
+        widths(ascending_widths(gammas, n_gammas)),
         n_widths(n_gammas),
         same(is_same),
-        out(sums) {
-    for (std::int64_t g = 0; g < n_gammas; ++g) widths[g] = RbfWidth(gammas[g], g > 0 ? gammas[g - 1] : 0);
-  }
+        out(sums) {}
 
   const BagsOfPoints left;
   const BagsOfPoints right;
   const ShiftedCenters<double> centers;
-  Buffer<RbfWidth> widths;
+  const Buffer<RbfWidth> widths;
   const std::int64_t n_widths;
   const bool same;  // left and right are the same bags
   double* const out;  // (n_widths, n_left_bags, n_right_bags)
@@ -162,7 +177,7 @@ class RbfSummation {
         const Vec<double> norms = load(norms_.get() + (row - first));
         for (std::int64_t g = 0; g < problem_.n_widths; ++g) {
           sum_by_bag(problem_.widths[g], v, norms, chunk);
-          add_rows(row, at_most(kLanes<double>, end - row), chunk, g);
+          add_rows(row, at_most(kLanes<double>, end - row), chunk, problem_.widths[g].place);
         }
       }
     }
@@ -210,10 +225,10 @@ class RbfSummation {
   double* value_of(std::int64_t point) { return values_.get() + point * kLanes<double>; }
 
   // Add the sums of one vector of left points to those of their bags.
-  void add_rows(std::int64_t row, std::int64_t count, const Chunk& chunk, std::int64_t g) const {
+  void add_rows(std::int64_t row, std::int64_t count, const Chunk& chunk, std::int64_t place) const {
     constexpr int L = kLanes<double>;
     const std::int64_t n_right = problem_.right.rows.n_bags;
-    double* out = problem_.out + g * problem_.left.rows.n_bags * n_right + chunk.bag;
+    double* out = problem_.out + place * problem_.left.rows.n_bags * n_right + chunk.bag;
     const double* weights = problem_.left.rows.weights + row;
     const std::int64_t* bag_of = problem_.left.bag_of.get() + row;
     std::int64_t b = 0;
