@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
     from gmil.engine.arrays import Booleans, Floats, Integers
     from gmil.scale import LazyBags
+
+Found = TypeVar("Found")
 
 Receiver = Callable[[int, list[int], "Floats"], None]
 """Takes the number of a setting, the numbers of folds, and their decisions, (n_some_folds, n_problems, n_bags).
@@ -55,3 +58,46 @@ class FoldWork(NamedTuple):
 
 
 Worker = Callable[[FoldWork, Receiver], None]
+
+
+class Steps:
+    """Steps of training, each taken by the model that asks for it: nothing is kept."""
+
+    def once(
+        self,
+        key: Hashable,  # noqa: ARG002
+        step: Callable[[], Found],
+        generator: np.random.Generator | None = None,  # noqa: ARG002
+    ) -> Found:
+        """Return what a step finds.
+
+        Parameters
+        ----------
+        key : hashable
+            Names the step, and every parameter that it depends on.
+        step : callable
+            What it finds must not be changed by those that ask for it.
+        generator : Generator, optional
+            What the step draws from.
+        """
+        return step()
+
+
+class SharedSteps(Steps):
+    """Steps of training on the same bags with the same seed, each taken once for models of several settings."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Hashable, tuple[Any, Any]] = {}
+
+    def once(self, key: Hashable, step: Callable[[], Found], generator: np.random.Generator | None = None) -> Found:
+        """Return what a step finds; taken before, it leaves the generator where it left it then."""
+        if key not in self._taken:
+            result = step()
+            self._taken[key] = result, None if generator is None else generator.bit_generator.state
+        found, state = self._taken[key]
+        if generator is not None:
+            generator.bit_generator.state = state
+        return cast("Found", found)
+
+
+EACH_ALONE = Steps()

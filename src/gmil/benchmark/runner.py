@@ -20,6 +20,7 @@ from gmil.benchmark.records import Shelf
 from gmil.benchmark.specification import check_method
 from gmil.benchmark.watching import Watch, exceeded, is_interrupted, reason_of
 from gmil.errors import ClusterError, GmilError, SpecificationError
+from gmil.model_selection.shared_steps import share_steps
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.store import Store, is_failed
@@ -239,7 +240,9 @@ def _in_process(cell: Cell, output: Path, retry_failed: bool) -> None:
 def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget, int], Watch], retry_failed: bool = False) -> None:
     """Do the repeats of a cell, one after the other, until one fails or is long enough not to be repeated."""
     warm_up(cell.case)
-    together = cell.setting == "default" and "_folds_together" in vars(type(cell.case.estimator))
+    # One setting has no steps to share: its folds are fitted one by one.
+    fold_by_fold = vars(type(cell.case.estimator)).get("_folds_together") in (None, share_steps)
+    together = cell.setting == "default" and not fold_by_fold
     with watching(cell.budget, 0 if together else cell.jobs[0].folds) as watch:
         for job in cell.jobs:
             table = finished_rows(store, job)

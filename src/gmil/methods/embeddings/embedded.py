@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 
 from gmil.base import BagClassifier, grouped_fit
 from gmil.engine import resolve
+from gmil.fold_work import EACH_ALONE, Steps
 from gmil.io.model_files.fitted import check_model
 from gmil.io.model_files.schema import Array, Fitted, Kind, Number, OrMissing, Plain, check_shape, refuse
 from gmil.methods.shared.tuning import KernelSetting, Tuning, kernel_settings
@@ -55,6 +56,7 @@ class VectorClassifier(SpaceMixin, BagClassifier):
     backend: str = "auto"
 
     _transformer: ClassVar[type[BagVectorizer]]
+    _steps: ClassVar[Steps] = EACH_ALONE  # a model has its own where settings share them, see `share_steps`
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "transformer_": Fitted("_vectors_of", n_features="d"),
@@ -71,7 +73,7 @@ class VectorClassifier(SpaceMixin, BagClassifier):
     def _new_transformer(self) -> BagVectorizer:
         """Return the transformer, not fitted, of the features that the classifier knows."""
         transformer = self._transformer(**{name: getattr(self, name) for name in self._transformer._get_param_names()})
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_steps"):
             if name in vars(self):
                 setattr(transformer, name, getattr(self, name))
         return transformer
@@ -79,14 +81,21 @@ class VectorClassifier(SpaceMixin, BagClassifier):
     def _fit_vectors(self, bags: Bags, backend: Backend, generator: np.random.Generator) -> Floats:
         """Fit the transformer, and return the vectors of training bags."""
         transformer = self._new_transformer()
-        transformer._keep_parameters()
-        vectors = transformer._fit_vectors(bags, backend, generator)
-        self.transformer_ = transformer
+
+        def fit() -> tuple[BagVectorizer, Floats]:
+            transformer._keep_parameters()
+            return transformer, transformer._fit_vectors(bags, backend, generator)
+
+        self.transformer_, vectors = self._steps.once(("vectors", transformer._key()), fit, generator)
         return vectors
 
     def _decide(self, X: Any) -> Floats:
-        bags = self._check_new(X)
-        return self._decide_vectors(self.transformer_._vectors_of(bags, resolve(self.backend, self.n_jobs)))
+        bags, backend = self._check_new(X), resolve(self.backend, self.n_jobs)
+        transformer = self.transformer_
+        # Models that share their steps are asked about the same bags. The transformer is kept, so that its id is.
+        key = "new vectors", id(transformer)
+        _, vectors = self._steps.once(key, lambda: (transformer, transformer._vectors_of(bags, backend)))
+        return self._decide_vectors(vectors)
 
     @abstractmethod
     def _decide_vectors(self, vectors: Floats) -> Floats:

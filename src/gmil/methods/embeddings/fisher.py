@@ -6,6 +6,7 @@ from typing import Any
 
 from gmil.base import register
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.model_selection.shared_steps import share_steps
 from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import FisherVector
 
@@ -83,6 +84,7 @@ class FisherVectorClassifier(EmbeddedClassifier):
     sample_size: int | None = 10_000
     random_state: Any = None
 
+    _folds_together = share_steps
     _transformer = FisherVector
     weights_ = OfTransformer()
     means_ = OfTransformer()

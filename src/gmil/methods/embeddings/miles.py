@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.model_selection.shared_steps import share_steps
 from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import InstanceSimilarities
 from gmil.transform.vectors.similarities import nearest_squares
@@ -101,15 +103,21 @@ class MILES(EmbeddedClassifier):
         "n_iter_": Count(),
     }
 
+    _folds_together = share_steps
     _transformer = InstanceSimilarities
     prototypes_ = OfTransformer()
     gamma_ = OfTransformer()
 
     def _learn(self, training: Training) -> None:
         bags, backend = training.bags, training.backend
-        self.transformer_ = similarities = self._new_transformer()
-        instances, rows = similarities._fit_prototypes(bags, backend, training.generator)
-        squares = nearest_squares(instances, bags.offsets, similarities.prototypes_, backend)
+        fitted = self._new_transformer()
+
+        def fit() -> tuple[InstanceSimilarities, Integers | None, Floats]:
+            instances, rows = fitted._fit_prototypes(bags, backend, training.generator)
+            return fitted, rows, nearest_squares(instances, bags.offsets, fitted.prototypes_, backend)
+
+        found, rows, squares = self._steps.once(("squares", fitted._key()), fit, training.generator)
+        self.transformer_ = similarities = copy(found)  # of which prototypes will be dropped
         bag_of = bags.segment_ids if rows is None else bags.segment_ids[rows]
 
         def embed(width: float, known: Booleans) -> Floats:

@@ -19,6 +19,7 @@ from gmil.base import BagEstimator
 from gmil.compat import StrOptions, check_feature_names_in, checks_parameters
 from gmil.engine import kmeans, resolve
 from gmil.errors import BagValidationError
+from gmil.fold_work import EACH_ALONE, Steps
 from gmil.io.model_files.schema import Array, Count, Kind
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.sampling import make_generator, sample_rows
@@ -29,7 +30,7 @@ from gmil.validation import check_bags, check_lazy_bags
 from gmil.witnesses.effects import vectors_without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,6 +54,7 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
     n_jobs: int | None
     backend: str
 
+    _steps: ClassVar[Steps] = EACH_ALONE
     _joins: tuple[Join, ...]
     """What makes one row of the rows of two pieces of a bag, for every table.
 
@@ -122,6 +124,10 @@ class BagVectorizer(SpaceMixin, TransformerMixin, BagEstimator, ABC):
         """Learn from training bags in memory, and return their vectors."""
         return self._finish(self._tables(self._learn(bags, backend, generator), bags.offsets, backend))
 
+    def _key(self, *names: str) -> Hashable:
+        """Return the values of parameters, by default of all, as the key of a step of training."""
+        return tuple((name, repr(getattr(self, name))) for name in names or self._get_param_names())
+
     def _block_tables(self, block: Bags, backend: Backend) -> Sequence[Floats]:
         return self._tables(self.space_.apply(block.instances), block.offsets, backend)
 
@@ -176,23 +182,36 @@ class CodebookVectorizer(BagVectorizer):
     _size: ClassVar[str] = "n_clusters"
     """The name of the parameter that says how large the codebook or the mixture is."""
 
+    _space_parameters: ClassVar[tuple[str, ...]] = ("scale",)
+    """The names of the parameters that the space depends on."""
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"sample_size": [AT_LEAST_ONE, None]}
 
     def _learn(self, bags: Bags | LazyBags, backend: Backend, generator: np.random.Generator) -> Instances:
         if isinstance(bags, LazyBags):
             scaling = self._fit_scaling(bags, backend)
-            instances = self._fit_space(self._read_sample(bags, "sample_size", generator), scaling, generator)
+            sample = self._read_sample(bags, "sample_size", generator)
+            self.space_, instances = self._fit_space(sample, scaling, generator)
             self._fit_codebook(self._enough(instances), backend, generator)
             return instances
-        instances = self._fit_space(bags.instances, None, generator)
+        self.space_, instances = self._steps.once(
+            ("space", self._key(*self._space_parameters)),
+            lambda: self._fit_space(bags.instances, None, generator),
+            generator,
+        )
         rows = self._sample(bags, "sample_size", generator)
         self._fit_codebook(self._enough(instances if rows is None else instances[rows]), backend, generator)
         return instances
 
-    def _fit_space(self, X: Instances, scaling: Space | None, generator: np.random.Generator) -> Any:  # noqa: ARG002
-        """Set the space, fitted on instances where the scaling is not known; return the instances in it."""
-        self.space_ = fit_scaling(X, self.scale) if scaling is None else scaling
-        return self.space_.apply(X)
+    def _fit_space(
+        self,
+        X: Instances,
+        scaling: Space | None,
+        generator: np.random.Generator,  # noqa: ARG002
+    ) -> tuple[Space, Any]:
+        """Return the space, fitted on instances where the scaling is not known, and the instances in it."""
+        space = fit_scaling(X, self.scale) if scaling is None else scaling
+        return space, space.apply(X)
 
     def _enough(self, sample: Instances) -> Instances:
         """Refuse too few instances for what is asked."""

@@ -104,6 +104,7 @@ class FisherVector(CodebookVectorizer):
     """
 
     _size = "n_gaussians"
+    _space_parameters = ("scale", "n_components")
 
     _fitted_attributes: ClassVar[dict[str, Kind]] = {
         "weights_": Array("K", at_least=0),
@@ -124,13 +125,13 @@ class FisherVector(CodebookVectorizer):
     backend: str = "auto"
     random_state: Any = None
 
-    def _fit_space(self, X: Instances, scaling: Space | None, generator: np.random.Generator) -> Floats:
+    def _fit_space(self, X: Instances, scaling: Space | None, generator: np.random.Generator) -> tuple[Space, Floats]:
         if sp.issparse(X) and X.shape[0] * X.shape[1] <= _DENSE_ENTRIES:
             X = X.toarray()
         n_components = _automatic_components(X) if isinstance(self.n_components, str) else self.n_components
         space = fit_scaling(X, self.scale) if scaling is None else scaling
-        self.space_ = space if n_components is None else with_components(space, X, n_components, generator)
-        return dense(self.space_.apply(X))
+        space = space if n_components is None else with_components(space, X, n_components, generator)
+        return space, dense(space.apply(X))
 
     def _fit_codebook(self, sample: Instances, backend: Backend, generator: np.random.Generator) -> None:
         mixture = fit_mixture(sample, self.n_gaussians, self.max_iter, backend, generator)
