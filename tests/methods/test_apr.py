@@ -12,7 +12,8 @@ from scipy.special import ndtr, ndtri
 import gmil
 from gmil import APR, Bags, cross_validate
 from gmil.datasets import load
-from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
+from gmil.methods.density.growing import grow
+from gmil.methods.density.rectangles import discriminating_features, expand, minimax_seed, overshoot
 
 # ------------------------------------------------------------------ plain loops
 
@@ -146,6 +147,18 @@ def test_boxes_are_those_of_a_plain_loop(bags, data):
     box = grow(made.instances, made.offsets, seed)
     expected = plain_grow(bags, seed_bag, seed - int(made.offsets[seed_bag]))
     assert_array_equal(box.members - made.offsets[:-1], [expected[i] for i in range(len(bags))])
+
+
+@pytest.mark.parametrize(("origin", "outlier"), [(0.0, 1.0), (1e6, 1.0), (0.0, 1e9)])
+def test_boxes_of_many_features_are_those_of_a_plain_loop(origin, outlier):
+    rng = np.random.default_rng(0)
+    bags = [origin + rng.normal(size=(n, 30)) for n in rng.integers(1, 8, size=15)]
+    bags[3][0] += outlier  # the box may hold it for a while: what was far outside is inside, and outside again
+    made = Bags.from_list(bags)
+    box = grow(made.instances, made.offsets, 0)
+    expected = plain_grow(bags, 0, 0)
+    assert_array_equal(box.members - made.offsets[:-1], [expected[i] for i in range(len(bags))])
+    assert_array_equal(box.edges, [made.instances[box.members].min(axis=0), made.instances[box.members].max(axis=0)])
 
 
 @settings(max_examples=40)

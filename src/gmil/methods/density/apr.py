@@ -9,7 +9,8 @@ import numpy as np
 from gmil.base import register
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
-from gmil.methods.density.rectangles import discriminating_features, expand, grow, minimax_seed, overshoot
+from gmil.methods.density.growing import grow
+from gmil.methods.density.rectangles import discriminating_features, expand, minimax_seed, overshoot
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.parameters import INSIDE_UNIT, NOT_NEGATIVE, parameter, parameters
@@ -89,8 +90,8 @@ class APR(ScaledClassifier):
     The box starts from an instance in the middle of all positive bags. Where these hold mostly background, with a
     single instance of their own, the box is grown on the background and excludes nothing; `gmil.EMDD` suits such bags.
 
-    Growing costs O(P n d) for P positive bags with n instances in all, and as much for every exchange. Sparse
-    instances are made dense, on the features that vary: 8 bytes for every value.
+    Growing costs O(n d) for n instances of positive bags; a step or an exchange, as much for the features whose edges it
+    moves. Sparse instances are made dense, on the features that vary: 8 bytes for every value.
 
     References
     ----------

@@ -5,7 +5,7 @@ A box has a lower and an upper edge for every feature, ``edges (2, n_features)``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -15,17 +15,7 @@ from gmil.engine import reference
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
-_SMALLER = 1e-12
-"""By how much, relative to its size, a box must shrink to be called smaller: rounding never keeps growing alive."""
-
 _HALVINGS = 50
-
-
-class Box(NamedTuple):
-    """A box and the instance of every positive bag that it was grown on."""
-
-    edges: Floats  # (2, n_features)
-    members: Integers  # (n_bags,)
 
 
 def minimax_seed(X: Floats, offsets: Integers) -> int:
@@ -40,79 +30,6 @@ def minimax_seed(X: Floats, offsets: Integers) -> int:
     return int(np.einsum("ij,ij->i", differences, differences).argmin())
 
 
-def grow(X: Floats, offsets: Integers, seed: int) -> Box:
-    """Grow the smallest box that greedy steps find with an instance of every bag.
-
-    Every step adds the instance, of a bag that has none yet, that enlarges the box least. Then every bag in turn may
-    exchange its instance for one that makes the box smaller, until none can.
-
-    Parameters
-    ----------
-    X : array of shape (n_instances, n_features)
-        Instances of positive bags.
-    offsets : array of shape (n_bags + 1,)
-    seed : int
-        The instance to start with.
-    """
-    n_bags = len(offsets) - 1
-    bag_of = np.repeat(np.arange(n_bags), np.diff(offsets))
-    members = np.full(n_bags, -1)
-    members[bag_of[seed]] = seed
-    while (members < 0).any():
-        waiting = np.flatnonzero(members[bag_of] < 0)
-        lower, upper = _edges(X[members[members >= 0]])
-        sizes = _sizes_with(X[waiting], lower, upper)
-        best = waiting[sizes.argmin()]
-        members[bag_of[best]] = best
-        exchange_members(X, bag_of, members)
-    return Box(_edges(X[members]), members)
-
-
-def exchange_members(X: Floats, bag_of: Integers, members: Integers) -> None:
-    """Let every bag, one after the other, exchange its member while that makes the box smaller.
-
-    All exchanges are judged at once; only the first bag that gains may act on it, as the others then see another box.
-    """
-    bags = np.flatnonzero(members >= 0)
-    if len(bags) < 2:
-        return
-    rows = np.flatnonzero(members[bag_of] >= 0)
-    place_of = np.searchsorted(bags, bag_of[rows])
-    starts = np.flatnonzero(np.diff(place_of, prepend=-1))
-    turn = 0
-    while True:
-        sizes = _exchanged_sizes(X, members[bags], rows, place_of)
-        least = np.minimum.reduceat(sizes, starts)
-        current = sizes[np.searchsorted(rows, members[bags])]
-        gains = np.roll(least < current * (1 - _SMALLER), -turn)  # in the order of the turns that come next
-        if not gains.any():
-            return
-        place = (turn + int(gains.argmax())) % len(bags)
-        inside = rows[place_of == place]
-        members[bags[place]] = inside[sizes[place_of == place].argmin()]
-        turn = (place + 1) % len(bags)
-
-
-def _exchanged_sizes(X: Floats, members: Integers, rows: Integers, place_of: Integers) -> Floats:
-    """Return the size of the box where each row stands in for the member of its bag, (n_rows,)."""
-    inside = X[members]  # (n_members, n_features)
-    lowest, highest = np.partition(inside, 1, axis=0)[:2], np.partition(-inside, 1, axis=0)[:2]
-    # Without a member that is the lowest alone, the second lowest takes its place.
-    lower = np.where(inside == lowest[0], lowest[1], lowest[0])
-    upper = np.where(-inside == highest[0], -highest[1], -highest[0])
-    return _sizes_with(X[rows], lower[place_of], upper[place_of])
-
-
-def _sizes_with(X: Floats, lower: Floats, upper: Floats) -> Floats:
-    """Return the size of a box that is enlarged to hold an instance, for every instance."""
-    sizes: Floats = (np.maximum(X, upper) - np.minimum(X, lower)).sum(axis=1)
-    return sizes
-
-
-def _edges(X: Floats) -> Floats:
-    return np.stack([X.min(axis=0), X.max(axis=0)])
-
-
 def discriminating_features(negatives: Floats, edges: Floats, margin: float) -> Integers:
     """Return the features that keep negative instances out of the box, in order; all where none does.
 
@@ -120,20 +37,21 @@ def discriminating_features(negatives: Floats, edges: Floats, margin: float) -> 
     The feature that excludes most is taken, its instances are struck off, and so on; of equals the one with the
     largest distances outside. Instances inside the box cannot be excluded and are left alone.
     """
-    outside = np.maximum(np.maximum(edges[0] - negatives, negatives - edges[1]), 0)
-    alive = outside.max(axis=1) > 0
-    outside = outside[alive]
+    outside = np.maximum(edges[0] - negatives, negatives - edges[1])
+    outside = np.maximum(outside[outside.max(axis=1) > 0], 0)
     excluded = (outside >= margin) & (outside > 0)
     excluded[np.arange(len(outside)), outside.argmax(axis=1)] = True
+    columns = np.ascontiguousarray(excluded.T)
+    waiting = np.ones(len(outside), dtype=bool)
     counts, totals = excluded.sum(axis=0), outside.sum(axis=0)
     picked = []
     while counts.max(initial=0) > 0:
         feature = int(np.lexsort((-totals, -counts))[0])
         picked.append(feature)
-        gone = excluded[:, feature]
+        gone = np.flatnonzero(columns[feature] & waiting)
         counts -= excluded[gone].sum(axis=0)
         totals -= outside[gone].sum(axis=0)
-        excluded, outside = excluded[~gone], outside[~gone]
+        waiting[gone] = False
     return np.sort(picked) if picked else np.arange(negatives.shape[1])
 
 
