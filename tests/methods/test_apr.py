@@ -13,7 +13,7 @@ import gmil
 from gmil import APR, Bags, cross_validate
 from gmil.datasets import load
 from gmil.methods.density.growing import grow
-from gmil.methods.density.rectangles import discriminating_features, expand, minimax_seed, overshoot
+from gmil.methods.density.rectangles import discriminating_features, expand, inside_of, minimax_seed, overshoot
 
 # ------------------------------------------------------------------ plain loops
 
@@ -118,7 +118,7 @@ def test_an_expansion_by_hand():
 
 def test_only_instances_inside_the_box_count_for_its_expansion():
     X, edges = np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 50.0]]), np.array([[0.0, 0.0], [2.0, 2.0]])
-    assert_array_equal(expand(edges, X, 0.999, 0.01), expand(edges, X[:2], 0.999, 0.01))
+    assert_array_equal(inside_of(X, edges), X[:2])
 
 
 def test_a_box_never_shrinks_and_may_have_no_width():
@@ -128,6 +128,21 @@ def test_a_box_never_shrinks_and_may_have_no_width():
     assert found[0, 0] <= 0
     assert found[1, 0] >= 1
     assert_array_equal(found[:, 1], [3, 3])
+
+
+@pytest.mark.parametrize(("tau", "epsilon"), [(0.999, 0.01), (0.9, 0.1), (0.5, 0.9), (1 - 1e-12, 1e-9)])
+def test_an_expansion_is_that_of_halving(tau, epsilon):
+    X = np.random.default_rng(0).normal(size=(40, 6)) ** 3 * 10.0 ** np.arange(-3, 3)
+    edges = np.stack([X.min(axis=0), X.max(axis=0)])
+    lower, upper = edges
+    deviations = (upper - lower) / (2 * ndtri((1 + tau) / 2))
+    left, right = lower - 10 * deviations, upper.copy()
+    for _ in range(60):
+        middle = (left + right) / 2
+        too_much = ndtr((middle - X) / deviations).mean(axis=0) > epsilon / 2
+        left, right = np.where(too_much, left, middle), np.where(too_much, middle, right)
+    found = expand(edges, X, tau, epsilon)[0]
+    assert_allclose((found - lower) / (upper - lower), (np.minimum(lower, right) - lower) / (upper - lower), atol=1e-12)
 
 
 def test_overshoot_by_hand():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from gmil.base import register
 from gmil.engine import reference
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.growing import grow
-from gmil.methods.density.rectangles import discriminating_features, expand, minimax_seed, overshoot
+from gmil.methods.density.rectangles import discriminating_features, expand, inside_of, minimax_seed, overshoot
+from gmil.methods.shared.alike import once, settings_together
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.parameters import INSIDE_UNIT, NOT_NEGATIVE, parameter, parameters
@@ -18,7 +19,7 @@ from gmil.parameters import INSIDE_UNIT, NOT_NEGATIVE, parameter, parameters
 if TYPE_CHECKING:
     from gmil.bags import Bags
     from gmil.base import Training
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Floats, Instances, Integers
 
 _AUTOMATIC_MARGIN = 1.25
 """The margin in deviations, before rounding: on both Musk data sets it becomes the published 100."""
@@ -37,6 +38,17 @@ def automatic_margin(deviations: Floats) -> float:
     (100.0, 0.2)
     """
     return float(f"{_AUTOMATIC_MARGIN * np.median(deviations):.0e}")
+
+
+class _Grown(NamedTuple):
+    """A box before it is expanded."""
+
+    features: Integers  # (n_features_kept,)
+    deviations: Floats  # (n_features_kept,)
+    edges: Floats  # (2, n_features_kept)
+    inside: Floats  # (n_inside, n_features_kept), the instances of positive bags inside
+    margin: float
+    n_iter: int
 
 
 @register(method="apr")
@@ -90,8 +102,8 @@ class APR(ScaledClassifier):
     The box starts from an instance in the middle of all positive bags. Where these hold mostly background, with a
     single instance of their own, the box is grown on the background and excludes nothing; `gmil.EMDD` suits such bags.
 
-    Growing costs O(n d) for n instances of positive bags; a step or an exchange, as much for the features whose edges it
-    moves. Sparse instances are made dense, on the features that vary: 8 bytes for every value.
+    Growing costs O(n d) for n instances of positive bags; a step or an exchange, as much for the features whose edges
+    it moves. Sparse instances are made dense, on the features that vary: 8 bytes for every value.
 
     References
     ----------
@@ -124,38 +136,45 @@ class APR(ScaledClassifier):
 
     _two_classes = True
 
+    _folds_together = settings_together
+
     def _learn(self, training: Training) -> None:
         """Grow, discriminate and expand a box."""
         bags = training.bags
-        scaled = self._fit_scaled(bags.with_instances(bags.instances.astype(np.float64)))
-        varying = varying_columns(scaled)
-        instances = dense_columns(scaled, varying)
-        deviations = instances.std(axis=0)
-        deviations[deviations == 0] = 1
-        self.margin_ = automatic_margin(deviations) if isinstance(self.margin, str) else float(self.margin)
-        kept, edges = self._iterate(instances, bags, training.positive)
-        self.features_, self.deviations_ = varying[kept], deviations[kept]
+        bags = bags.with_instances(bags.instances.astype(np.float64))
+        scaled = self._fit_scaled(bags)
+        grown = once(self, ("box", self.scale, self.margin, self.max_iter), lambda: self._grow(scaled, bags, training))
+        self.features_, self.deviations_ = grown.features, grown.deviations
+        self.margin_, self.n_iter_ = grown.margin, grown.n_iter
+        edges = expand(grown.edges, grown.inside, self.tau, self.epsilon)
         least = _LEAST_HALF_WIDTH * self.deviations_
         middle = edges.mean(axis=0)
         clearance = np.maximum(_CLEARANCE * self.deviations_, np.spacing(np.abs(edges).max(axis=0)))
         self.lower_ = np.minimum(edges[0], middle - least) - clearance
         self.upper_ = np.maximum(edges[1], middle + least) + clearance
 
-    def _iterate(self, instances: Floats, bags: Bags, positive: Booleans) -> tuple[Integers, Floats]:
-        """Return the features kept and the expanded edges on them."""
-        in_positive = np.repeat(positive, bags.sizes)
+    def _grow(self, scaled: Instances, bags: Bags, training: Training) -> _Grown:
+        """Grow boxes on fewer and fewer features."""
+        varying = varying_columns(scaled)
+        instances = dense_columns(scaled, varying)
+        deviations = instances.std(axis=0)
+        deviations[deviations == 0] = 1
+        margin = automatic_margin(deviations) if isinstance(self.margin, str) else float(self.margin)
+        in_positive = np.repeat(training.positive, bags.sizes)
         members, negatives = instances[in_positive], instances[~in_positive]
-        offsets = np.concatenate([[0], np.cumsum(bags.sizes[positive])])
+        offsets = np.concatenate([[0], np.cumsum(bags.sizes[training.positive])])
         kept = np.arange(instances.shape[1])
+        edges = once(
+            self, ("first box", self.scale), lambda: grow(members, offsets, minimax_seed(members, offsets)).edges
+        )
         for n_iter in range(1, self.max_iter + 1):
-            inside = members[:, kept]
-            box = grow(inside, offsets, minimax_seed(inside, offsets))
-            discriminating = discriminating_features(negatives[:, kept], box.edges, self.margin_)
-            self.n_iter_ = n_iter
+            discriminating = discriminating_features(negatives[:, kept], edges, margin)
             if len(discriminating) == len(kept) or n_iter == self.max_iter:
                 break
             kept = kept[discriminating]
-        return kept, expand(box.edges, inside, self.tau, self.epsilon)
+            chosen = members[:, kept]
+            edges = grow(chosen, offsets, minimax_seed(chosen, offsets)).edges
+        return _Grown(varying[kept], deviations[kept], edges, inside_of(members[:, kept], edges), margin, n_iter)
 
     def _decide(self, X: Any) -> Floats:
         """Return how far inside the box the best instance of every bag lies, (n_bags,); outside it is negative."""

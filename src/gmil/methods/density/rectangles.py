@@ -15,7 +15,10 @@ from gmil.engine import reference
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats, Integers
 
-_HALVINGS = 50
+_PRECISION = 2.0**-50
+"""How close to a quantile, relative to the bounds that it lies between, its search ends."""
+
+_MOST_STEPS = 100
 
 
 def minimax_seed(X: Floats, offsets: Integers) -> int:
@@ -55,14 +58,18 @@ def discriminating_features(negatives: Floats, edges: Floats, margin: float) -> 
     return np.sort(picked) if picked else np.arange(negatives.shape[1])
 
 
-def expand(edges: Floats, X: Floats, tau: float, epsilon: float) -> Floats:
+def inside_of(X: Floats, edges: Floats) -> Floats:
+    """Return the instances inside the box, or on its edges."""
+    return X[((edges[0] <= X) & (edges[1] >= X)).all(axis=1)]
+
+
+def expand(edges: Floats, inside: Floats, tau: float, epsilon: float) -> Floats:
     """Move the edges outwards until a kernel estimate leaves the mass ``epsilon`` outside, half on each side.
 
-    On every feature the estimate has a Gaussian on the value of each instance inside the box, so wide that one in the
-    middle of the box would keep the mass ``tau`` inside. A feature on which the box has no width keeps it.
+    On every feature the estimate has a Gaussian on the value of each instance ``inside`` the box, so wide that one in
+    the middle of the box would keep the mass ``tau`` inside. A feature on which the box has no width keeps it.
     """
     lower, upper = edges
-    inside = X[((lower <= X) & (upper >= X)).all(axis=1)]
     deviations = (upper - lower) / (2 * ndtri((1 + tau) / 2))
     low = _quantile(inside, lower, upper, deviations, epsilon / 2)
     high = -_quantile(-inside, -upper, -lower, deviations, epsilon / 2)
@@ -70,14 +77,30 @@ def expand(edges: Floats, X: Floats, tau: float, epsilon: float) -> Floats:
 
 
 def _quantile(X: Floats, lower: Floats, upper: Floats, deviations: Floats, mass: float) -> Floats:
-    """Return where the kernel estimate of every feature has that mass below it, by halving."""
-    divisors = np.where(deviations > 0, deviations, 1)
-    left, right = lower - 10 * deviations, upper
-    for _ in range(_HALVINGS):
-        middle = (left + right) / 2
-        too_much = ndtr((middle - X) / divisors).mean(axis=0) > mass
-        left, right = np.where(too_much, left, middle), np.where(too_much, middle, right)
-    return np.where(deviations > 0, right, lower)
+    """Return where the kernel estimate of every feature has that mass below it."""
+    found, wide = lower.copy(), deviations > 0
+    found[wide] = _root(X[:, wide], lower[wide] - 10 * deviations[wide], upper[wide], deviations[wide], mass)
+    return found
+
+
+def _root(X: Floats, left: Floats, right: Floats, deviations: Floats, mass: float) -> Floats:
+    """Return the quantile of every feature by Newton steps, or by halving where one would leave the bounds."""
+    found, precision = (left + right) / 2, (right - left) * _PRECISION
+    going = np.arange(len(found))
+    for _ in range(_MOST_STEPS):
+        at = found[going]
+        units = (at - X[:, going]) / deviations[going]
+        excess = ndtr(units).mean(axis=0) - mass
+        slopes = np.exp(np.square(units, out=units) / -2).mean(axis=0) / (np.sqrt(2 * np.pi) * deviations[going])
+        left[going], right[going] = np.where(excess > 0, left[going], at), np.where(excess > 0, at, right[going])
+        with np.errstate(divide="ignore", over="ignore"):  # without a slope there is a halving
+            newton = at - excess / slopes
+        is_between = (left[going] <= newton) & (newton <= right[going])
+        found[going] = np.where(is_between, newton, (left[going] + right[going]) / 2)
+        going = going[np.abs(found[going] - at) > precision[going]]
+        if not len(going):
+            break
+    return found
 
 
 def overshoot(X: Floats, edges: Floats, units: Floats) -> Floats:
