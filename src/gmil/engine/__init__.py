@@ -16,7 +16,7 @@ from gmil.engine.backends import (
     resolve,
     why_not,
 )
-from gmil.engine.distances import closeness, column_sizes, distances, sq_differences
+from gmil.engine.distances import closeness, column_sizes, distances, sq_differences, sq_differences_of
 from gmil.engine.kmeans import GramResult, KMeansResult, gram_kmeans, gram_matrix, kmeans, kmeans_subsets
 from gmil.engine.threads import n_threads, one_blas_thread
 
@@ -40,5 +40,6 @@ __all__ = [
     "one_blas_thread",
     "resolve",
     "sq_differences",
+    "sq_differences_of",
     "why_not",
 ]

@@ -11,10 +11,12 @@ from gmil.engine.reference import dense_rows, row_sq_norms
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-    from gmil.engine.arrays import Floats, Instances
+    from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.engine.backends import Backend
 
-_PAIRS_AT_ONCE = 1 << 16
+_NUMBERS_AT_ONCE = 1 << 17
+"""Numbers that are gathered for pairs: so many stay in the cache of a core."""
+
 _ROUNDING_STEPS = 64
 """The mean of equal numbers may be this many roundings off them."""
 
@@ -31,11 +33,8 @@ def distances(X: Instances, centers: Floats, backend: Backend) -> Floats:
     norms = row_sq_norms(X)[:, None] + center_norms + center_norms.max(initial=0)
     with np.errstate(invalid="ignore"):
         close = np.flatnonzero(~(squares > closeness(squares.dtype) * norms))  # what overflowed is not above it either
-    sizes = column_sizes(centers)
-    for start in range(0, len(close), _PAIRS_AT_ONCE):
-        pairs = close[start : start + _PAIRS_AT_ONCE]
-        rows, columns = np.divmod(pairs, len(centers))
-        squares.flat[pairs] = sq_differences(dense_rows(X, rows), centers[columns], sizes)
+    rows, columns = np.divmod(close, len(centers))
+    squares.flat[close] = sq_differences_of(X, rows, centers, columns, column_sizes(centers))
     return np.sqrt(squares, out=squares)
 
 
@@ -60,6 +59,16 @@ def sq_differences(points: Floats, others: Floats, sizes: Floats) -> Floats:
     limits = rounding_of(points.dtype) * sizes
     squares[(np.abs(differences) <= limits).all(axis=1)] = 0
     return squares
+
+
+def sq_differences_of(X: Instances, rows: Integers, others: Floats, columns: Integers, sizes: Floats) -> Floats:
+    """Return squared distances by differences between rows of ``X`` and rows of ``others``, a pair for each number."""
+    found = np.empty(len(rows), dtype=X.dtype)
+    step = max(1, _NUMBERS_AT_ONCE // max(1, X.shape[1]))
+    for start in range(0, len(rows), step):
+        some = slice(start, start + step)
+        found[some] = sq_differences(dense_rows(X, rows[some]), others[columns[some]], sizes)
+    return found
 
 
 def rounding_of(dtype: DTypeLike) -> float:

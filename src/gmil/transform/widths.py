@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gmil.engine import closeness, column_sizes, sq_differences
+from gmil.engine import closeness, column_sizes, sq_differences_of
 from gmil.engine.reference import dense_rows, row_sq_norms
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _sq_distances_of(sample: Floats, pairs: tuple[Integers, Integers], backend: 
     norms = row_sq_norms(sample)
     squares: Floats = backend.sq_distances(sample, sample)[pairs]
     close = np.flatnonzero(squares <= closeness(squares.dtype) * (norms[first] + norms[second]))
-    squares[close] = sq_differences(sample[first[close]], sample[second[close]], column_sizes(sample))
+    squares[close] = sq_differences_of(sample, first[close], sample, second[close], column_sizes(sample))
     return squares
 
 

@@ -17,8 +17,8 @@ from gmil.methods.crf.states import (
     Candidates,
     Dissimilarity,
     best_candidates,
+    in_later_bags,
     make_states,
-    of_different_bags,
     pairwise_distances,
     spread_of,
 )
@@ -187,7 +187,7 @@ class MICRF(ScaledClassifier):
         scores = scores / spreads[:, None]
         candidates = best_candidates(scores.sum(axis=0), offsets, self.max_states)
         apart = pairwise_distances(instances[candidates.rows], training.backend)
-        self.width_ = median_distance(apart[of_different_bags(candidates.offsets)])
+        self.width_ = median_distance(apart[in_later_bags(candidates.offsets)])
         self.positive_share_, self.n_training_bags_ = float(positive.mean()), len(positive)
         states = make_states(
             scores[:, candidates.rows],

@@ -66,13 +66,17 @@ def descend(graph: Graph, labels: Integers) -> Integers:
     bag_of = np.repeat(np.arange(len(labels)), np.diff(graph.offsets))
     costs = conditional_energies(graph, labels)
     least_gain = _ROUNDING * (1 + np.abs(costs[labels]).max(initial=0))
+    gains = np.empty_like(costs)
     while True:
-        gains = costs[labels][bag_of] - costs
+        np.take(costs[labels], bag_of, out=gains, mode="clip")  # the other modes copy what they write to
+        gains -= costs
         best = int(gains.argmax())
         if gains[best] <= least_gain:
             return labels
         bag = bag_of[best]
-        costs += graph.with_state(best) - graph.with_state(labels[bag])
+        for state, sign in ((best, 1), (labels[bag], -1)):
+            if state != graph.offsets[bag]:  # "none" has no pairs
+                costs += sign * graph.with_state(state)
         labels[bag] = best
 
 

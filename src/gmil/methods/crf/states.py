@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -136,23 +137,25 @@ def make_states(
         What all dissimilarities are multiplied with.
     """
     n_bags, n_kinds = len(offsets) - 1, len(dissimilarity.kinds)
-    n_states = int(offsets[-1]) + n_bags
-    _check_memory(n_bags, n_kinds * n_states**2 * 8)
-    pairs = np.zeros((n_kinds, n_states, n_states))
-    states = States(np.zeros((len(scores), n_states)), pairs, offsets + np.arange(n_bags + 1))
-    rows = np.flatnonzero(states.is_instance)
+    cuts = offsets + np.arange(n_bags + 1)
+    _check_memory(n_bags, n_kinds * int(cuts[-1]) ** 2 * 8)
+    rows = np.delete(np.arange(cuts[-1]), cuts[:-1])
+    states = States(np.zeros((len(scores), cuts[-1])), np.zeros((n_kinds, cuts[-1], cuts[-1])), cuts)
     states.scores[:, rows] = scores
-    coupled = of_different_bags(offsets) * per_pair
     for kind, values in zip(states.pairs, dissimilarity.of(apart), strict=True):
-        kind[np.ix_(rows, rows)] = values * coupled
+        values *= per_pair
+        for row, with_others in zip(rows, values, strict=True):
+            kind[row, rows] = with_others
+        for start, stop in itertools.pairwise(cuts):
+            kind[start:stop, start:stop] = 0
     return states
 
 
-def of_different_bags(offsets: Integers) -> Booleans:
-    """Tell which pairs of instances are of different bags, (n_instances, n_instances)."""
+def in_later_bags(offsets: Integers) -> Booleans:
+    """Tell which pairs of instances are of different bags, every pair once, (n_instances, n_instances)."""
     bag_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    different: Booleans = bag_of[:, None] != bag_of
-    return different
+    later: Booleans = bag_of[:, None] < bag_of
+    return later
 
 
 def _check_memory(n_bags: int, n_bytes: int) -> None:
