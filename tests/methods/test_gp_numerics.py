@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -14,6 +15,8 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 
 from gmil.engine import resolve
+from gmil.methods.gaussian_process import curved
+from gmil.methods.gaussian_process.curved import solve_curved
 from gmil.methods.gaussian_process.evidence import (
     Settings,
     TrainingSet,
@@ -21,9 +24,11 @@ from gmil.methods.gaussian_process.evidence import (
     fit_posterior,
     maximise_evidence,
 )
-from gmil.methods.gaussian_process.gram import Kernel
+from gmil.methods.gaussian_process.gram import Kernel, times
 from gmil.methods.gaussian_process.inducing import Basis, choose_basis, thin_bags
+from gmil.methods.gaussian_process.laplace import surroundings
 from gmil.methods.gaussian_process.likelihood import LabelledBags, soft_maxima
+from gmil.methods.gaussian_process.merging import Merging, merge_equal
 from gmil.methods.gaussian_process.prediction import BagMoments, Posterior
 
 BACKEND = resolve("auto", 1)
@@ -215,9 +220,73 @@ def test_the_mode_is_found_from_zero(seed, amplitude, sharpness, basis_every):
     mode = fit_posterior(data, chosen, BACKEND).mode
     gram = data.gram(chosen.kernel, BACKEND)
     # K (gradient - alpha) is the gradient of the posterior, in the coordinates of the process.
-    uphill = gram.cross @ gram.lift(mode.local.gradient - mode.alpha)
+    uphill = times(gram, mode.local.gradient - mode.alpha)
     assert np.abs(uphill).max() < 1e-3 * max(1, np.abs(mode.local.f).max())
-    assert_allclose(gram.cross @ gram.lift(mode.alpha), mode.local.f, atol=1e-6 * max(1, np.abs(mode.local.f).max()))
+    assert_allclose(times(gram, mode.alpha), mode.local.f, atol=1e-6 * max(1, np.abs(mode.local.f).max()))
+
+
+# ------------------------------------------------------------------ the exact curvature, and equal instances
+
+
+def with_copies(seed=0, n_bags=10, basis_every=None):
+    """Return bags where instances repeat each other, within bags and between them."""
+    data = some_data(seed, n_bags)
+    rng = np.random.default_rng(seed)
+    X = data.X[rng.integers(0, len(data.X) // 3, len(data.X))]
+    basis = Basis(X, inducing=False) if basis_every is None else Basis(np.unique(X, axis=0)[::basis_every], True)
+    return data._replace(X=X, basis=basis)
+
+
+@pytest.mark.parametrize("basis_every", [None, 2])
+@pytest.mark.parametrize("spread", [0.3, 8.0])  # far from the mode the curvature is not that of a maximum
+@pytest.mark.parametrize("dense", [False, True])
+def test_solves_with_the_exact_curvature_are_those_of_dense_algebra(basis_every, spread, dense, monkeypatch):
+    if dense:
+        monkeypatch.setattr(curved, "_MAX_ITERATIONS", 1)
+    rng = np.random.default_rng(0)
+    for seed, chosen in enumerate(SETTINGS[:2]):
+        data = with_copies(seed, basis_every=basis_every)
+        gram = data.merged().gram(chosen.kernel, BACKEND)
+        bags = LabelledBags(data.offsets, data.positive, chosen.sharpness)
+        f = times(gram, spread * rng.normal(size=len(data.X)))
+        local, before = bags.around(f), bags.around(0.9 * f)
+        K = np.column_stack([times(gram, column) for column in np.eye(len(f))])
+        values = rng.normal(size=len(f))
+        expected = np.linalg.solve(np.eye(len(f)) + local.hessian_times(K), values)
+        found = solve_curved(gram, local, surroundings(gram, before), values)
+        assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
+
+
+def test_nothing_is_solved_by_nothing():
+    data = some_data()
+    gram, bags = data.gram(SETTINGS[0].kernel, BACKEND), LabelledBags(data.offsets, data.positive, 1.0)
+    local = bags.around(np.zeros(len(data.X)))
+    assert_allclose(solve_curved(gram, local, surroundings(gram, local), np.zeros(len(data.X))), 0)
+
+
+def test_rows_of_equal_instances():
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
+    for instances in (X, sp.csr_array(X)):
+        rows, merging = merge_equal(instances)
+        assert_allclose(rows, [0, 1, 3])
+        assert_allclose(merging.which, [0, 1, 0, 2, 1])
+        assert_allclose(merging.spread(np.array([5.0, 6.0, 7.0])), [5, 6, 5, 7, 6])
+        assert_allclose(merging.collect(np.array([1.0, 2.0, 3.0, 4.0, 5.0])), [4, 7, 4])
+        assert_allclose(merging.take(X[rows], 2, 5), X[2:5])
+    assert merge_equal(X[[0, 1, 3]])[1] == Merging(None, 3)
+
+
+@pytest.mark.parametrize("basis_every", [None, 2])
+def test_one_row_for_equal_instances_changes_nothing(basis_every):
+    data, chosen = with_copies(basis_every=basis_every), SETTINGS[0]
+    merged = data.merged()
+    assert len(merged.X) < len(data.X) == data.offsets[-1]
+    apart, together = (fit_posterior(each, chosen, BACKEND) for each in (data, merged))
+    assert_allclose(together.log_evidence, apart.log_evidence, atol=1e-7)
+    assert_allclose(evidence_gradient(together), evidence_gradient(apart), atol=1e-5)
+    new, offsets = np.random.default_rng(1).normal(size=(6, 2)), np.array([0, 1, 4, 6])
+    moments = [Posterior.of(fit, fit.gram.basis).bags(new, offsets, BACKEND) for fit in (apart, together)]
+    assert_allclose(moments[1], moments[0], atol=1e-6)
 
 
 # ------------------------------------------------------------------ the evidence

@@ -78,7 +78,7 @@ class GPMIL(ScaledClassifier):
     log_evidence_ : float
         The logarithm of the approximate evidence, log p(y).
     basis_ : array of shape (n_basis, n_features)
-        Training instances or inducing points, scaled.
+        Distinct training instances or inducing points, scaled.
     weights_ : array of shape (n_basis,)
         The mean of f(x) is the sum of these times the covariance of x and a point of the basis.
     variance_root_ : array of shape (n_basis, min(n_basis, n_bags))
@@ -146,7 +146,7 @@ class GPMIL(ScaledClassifier):
         fit, self.n_iter_ = self._fit_evidence(data, start, backend, generator)
         self.amplitude_, self.offset_, self.length_scales_ = fit.settings.kernel
         self.sharpness_, self.log_evidence_ = fit.settings.sharpness, fit.log_evidence
-        self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, basis.points)[2:]
+        self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, fit.gram.basis)[2:]
 
     def _decide(self, X: Any) -> Floats:
         """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account."""
@@ -198,12 +198,12 @@ class GPMIL(ScaledClassifier):
     ) -> tuple[Fit, int]:
         """Return the posterior under the best settings, and how many steps led to them."""
         if not self.optimize:
-            return fit_posterior(data, start, backend), 1
+            return fit_posterior(data.merged(), start, backend), 1
         rows, offsets = thin_bags(data.offsets, self.sample_size, generator)
         basis = data.basis if data.basis.inducing else Basis(data.basis.points[rows], inducing=False)
-        sample = data._replace(X=data.X[rows], offsets=offsets, basis=basis)
+        sample = data._replace(X=data.X[rows], offsets=offsets, basis=basis).merged()
         fit, n_steps = self._maximise(sample, start, backend)
-        return (fit if len(rows) == data.X.shape[0] else fit_posterior(data, fit.settings, backend)), n_steps
+        return (fit if len(rows) == data.X.shape[0] else fit_posterior(data.merged(), fit.settings, backend)), n_steps
 
     def _maximise(self, data: TrainingSet, start: Settings, backend: Backend) -> tuple[Fit, int]:
         """Maximise the evidence; with a length scale for every feature after one for all."""

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from gmil.methods.gaussian_process.gram import FullGram, GramSlopes, Kernel, LowRankGram
+from gmil.methods.gaussian_process.curved import solve_curved
+from gmil.methods.gaussian_process.gram import FullGram, GramSlopes, Kernel, LowRankGram, times
+from gmil.methods.gaussian_process.inducing import Basis
 from gmil.methods.gaussian_process.laplace import Mode, Surroundings, find_mode, surroundings
 from gmil.methods.gaussian_process.likelihood import LabelledBags
+from gmil.methods.gaussian_process.merging import Merging, merge_equal
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances, Integers
     from gmil.methods.gaussian_process.gram import Gram
-    from gmil.methods.gaussian_process.inducing import Basis
 
 _TOLERANCE = 1e-5
 _PRIOR_DEVIATION = 2.0
@@ -53,15 +55,22 @@ class Settings(NamedTuple):
 class TrainingSet(NamedTuple):
     """Scaled instances of labelled bags, and the points that the Gaussian process is built on."""
 
-    X: Instances  # (n_instances, n_features)
+    X: Instances  # (n_rows, n_features)
     offsets: Integers  # (n_bags + 1,)
     positive: Floats  # (n_bags,), 0 or 1
     basis: Basis
+    merging: Merging | None = None  # where instances that are equal share a row of X
+
+    def merged(self) -> TrainingSet:
+        """Return the same with one row for all instances that are equal."""
+        rows, merging = merge_equal(self.X)
+        basis = self.basis if self.basis.inducing else Basis(self.basis.points[rows], inducing=False)
+        return self._replace(X=self.X[rows], basis=basis, merging=merging)
 
     def gram(self, kernel: Kernel, backend: Backend) -> Gram:
         """Return the covariance of the instances."""
         kind = LowRankGram if self.basis.inducing else FullGram
-        return kind(kernel, self.X, self.basis.points, backend)
+        return kind(kernel, self.X, self.basis.points, self.merging or Merging(None, self.X.shape[0]), backend)
 
 
 class Fit(NamedTuple):
@@ -94,20 +103,27 @@ def evidence_gradient(fit: Fit) -> Floats:
     local, gram, around = fit.mode.local, fit.gram, fit.around
     pulled = around.gain_times(around.lifted.T)  # (n_bags, n_basis)
     # Half the derivative of log |I + A C| by the share of an instance of bag b: its covariance with R' gain_b.
-    by_share = np.einsum("ij,ij->i", gram.cross, local.spread(pulled))
+    by_share = _instance_products(gram, local.bags.offsets, pulled)
     by_maximum = around.posterior_variances * local.curvatures_by_maxima
     bend = 2 * local.bags.sharpness * (by_share - local.spread(local.averages(by_share)))
     by_f = -0.5 * local.shares * (local.spread(by_maximum) + bend)
-    moved = gram.solve_curved(local, by_f)
+    moved = solve_curved(gram, local, around, by_f)
     gradient = local.gradient
     slopes = gram.pull_back(GramSlopes(0.5 * gradient + moved, gradient, around.lifted, -0.5 * pulled, local))
     by_sharpness = float(
         (local.residuals - 0.5 * by_maximum) @ local.maxima_by_sharpness
         - by_share @ local.shares_by_sharpness
-        + (gram.cross @ gram.lift(moved)) @ local.gradient_by_sharpness
+        + times(gram, moved) @ local.gradient_by_sharpness
     )
     front = [slopes.amplitude, slopes.offset, local.bags.sharpness * by_sharpness]
     return np.concatenate([front, slopes.length_scales])
+
+
+def _instance_products(gram: Gram, offsets: Integers, weights: Floats) -> Floats:
+    """Return the covariance of every instance with the basis, times the weights (n_bags, n_basis) of its bag."""
+    edges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    rows = (gram.merging.take(gram.cross, start, stop) for start, stop in edges)
+    return np.concatenate([cross @ own for cross, own in zip(rows, weights, strict=True)])
 
 
 def maximise_evidence(data: TrainingSet, start: Settings, backend: Backend, max_iter: int) -> tuple[Fit, int]:

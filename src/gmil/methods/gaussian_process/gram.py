@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances
     from gmil.methods.gaussian_process.likelihood import LocalLikelihood
+    from gmil.methods.gaussian_process.merging import Merging
 
 _JITTER = 1e-6
 """What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
@@ -105,62 +106,85 @@ class GramSlopes(NamedTuple):
 
 
 class Gram(Protocol):
-    """The covariance K of the training instances, as ``cross @ lift(.)``."""
+    """The covariance K of the training instances, by rows that equal instances share, as ``cross @ lift(.)``."""
 
-    cross: Floats  # (n_instances, n_basis)
+    basis: Floats  # (n_basis, n_features)
+    merging: Merging
+    cross: Floats  # (n_rows, n_basis), K_nm
+    inner: Floats  # (n_basis, n_basis), K_mm; without inducing points ``cross`` itself
 
     def lift(self, values: Floats) -> Floats:
-        """Return what ``cross`` turns into K times ``values``, (n_basis, ...)."""
+        """Return what ``cross`` turns into K times values of the instances, (n_basis,)."""
 
-    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
-        """Return ``lift`` of R', (n_basis, n_bags), and P (n_bags, rank) with P P' = R K R', R being the shares."""
+    def bag_factor(self, local: LocalLikelihood) -> BagFactor:
+        """Return the covariance of bags."""
 
-    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
-        """Return (I + W K)^-1 values, W being minus the exact Hessian of the likelihood."""
+    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
+        """Return h with h + lift(W cross h) = target, W being minus the exact Hessian of the likelihood."""
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Return derivatives by the parameters of the kernel from derivatives by K."""
 
 
+class BagFactor(NamedTuple):
+    """The covariance of bags, R K R', R being their shares."""
+
+    shared: Floats  # (n_bags, n_basis), R times ``cross``
+    lifted: Floats  # (n_basis, n_bags), ``lift`` of R'
+    prior: Floats  # (n_bags, rank), P with P P' = R K R'
+
+
+def times(gram: Gram, values: Floats) -> Floats:
+    """Return K times values of the instances, (n_instances,)."""
+    return gram.merging.spread(gram.cross @ gram.lift(values))
+
+
+def values_by(gram: Gram, weights: Floats, seen: Floats) -> Floats:
+    """Return the value of every instance by weights of the basis, (n_instances,); ``seen`` is K_mm times them."""
+    return gram.merging.spread(seen if gram.cross is gram.inner else gram.cross @ weights)
+
+
 class FullGram:
     """The Gram matrix of all training instances."""
 
-    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, backend: Backend) -> None:
-        self.kernel, self.X, self.basis = kernel, X, basis
-        self.cross = kernel.between(X, basis, backend)
+    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, merging: Merging, backend: Backend) -> None:
+        self.kernel, self.X, self.basis, self.merging = kernel, X, basis, merging
+        self.cross = self.inner = kernel.between(X, basis, backend)
 
     def lift(self, values: Floats) -> Floats:
-        """Return the values: ``cross`` is K itself."""
-        return values
+        """Return the values, added up over equal instances: ``cross`` is K itself."""
+        return self.merging.collect(values)
 
-    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+    def bag_factor(self, local: LocalLikelihood) -> BagFactor:
         """Return the transposed shares, and the root of the covariance of bags."""
-        shares = local.matrix
-        covariance = shares @ (shares @ self.cross).T
+        shares = self.merging.share_matrix(local)
+        shared = shares @ self.cross
+        covariance = shares @ shared.T
         covariance = (covariance + covariance.T) / 2
         # Equal bags make it singular.
         covariance.flat[:: len(covariance) + 1] += _BAG_JITTER * self.kernel.variance
-        return shares.T.toarray(), cholesky(covariance, lower=True, overwrite_a=True)
+        return BagFactor(shared, shares.T.toarray(), cholesky(covariance, lower=True, overwrite_a=True))
 
-    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
-        """Return (I + W K)^-1 values by a dense solve."""
-        system = local.hessian_times(self.cross)
+    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
+        """Solve for all rows."""
+        shares = self.merging.share_matrix(local)
+        system: Floats = shares.T @ (local.outer_weights[:, None] * (shares @ self.cross))
+        system += self.merging.collect(local.diagonal_weights)[:, None] * self.cross
         system.flat[:: len(system) + 1] += 1
-        return np.linalg.solve(system, values)
+        return np.linalg.solve(system, target)
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
-        """Write the derivatives out for all pairs of instances."""
-        local = slopes.local
-        dense = local.spread(slopes.middle) * local.shares[:, None]
-        dense += slopes.left[:, None] * slopes.right
-        return self.kernel.pull_back(self.X, self.basis, self.cross, dense)
+        """Write the derivatives out for all pairs of rows."""
+        by_pair: Floats = self.merging.share_matrix(slopes.local).T @ slopes.middle
+        by_pair += self.lift(slopes.left)[:, None] * self.lift(slopes.right)
+        return self.kernel.pull_back(self.X, self.basis, self.cross, by_pair)
 
 
 class LowRankGram:
     """The Gram matrix that inducing points leave of it: K_nm K_mm^-1 K_mn."""
 
-    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, backend: Backend) -> None:
-        self.kernel, self.X, self.basis = kernel, X, basis
+    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, merging: Merging, backend: Backend) -> None:
+        self.kernel, self.X, self.basis, self.merging = kernel, X, basis, merging
         self.cross = kernel.between(X, basis, backend)
         self.inner = kernel.between(basis, basis, backend)
         self.inner.flat[:: len(basis) + 1] = kernel.variance + kernel.jitter
@@ -168,34 +192,36 @@ class LowRankGram:
 
     def lift(self, values: Floats) -> Floats:
         """Return K_mm^-1 K_mn values."""
-        return cho_solve((self._lower, True), self.cross.T @ values)
+        return cho_solve((self._lower, True), self.cross.T @ self.merging.collect(values))
 
-    def bag_factor(self, local: LocalLikelihood) -> tuple[Floats, Floats]:
+    def bag_factor(self, local: LocalLikelihood) -> BagFactor:
         """Return K_mm^-1 K_mn R', and R K_nm times the inverse root of K_mm."""
-        half = solve_triangular(self._lower, (local.matrix @ self.cross).T, lower=True)
-        return solve_triangular(self._lower, half, lower=True, trans="T"), half.T
+        shared = self.merging.share_matrix(local) @ self.cross
+        half = solve_triangular(self._lower, shared.T, lower=True)
+        return BagFactor(shared, solve_triangular(self._lower, half, lower=True, trans="T"), half.T)
 
-    def solve_curved(self, local: LocalLikelihood, values: Floats) -> Floats:
-        """Return (I + W K)^-1 values by a solve as large as there are inducing points."""
-        found = np.linalg.solve(self.inner + self._curvature(local), self.cross.T @ values)
-        return values - local.hessian_times(self.cross @ found)
+    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
+        """Solve for all inducing points."""
+        return np.linalg.solve(self.inner + self._curvature(local), self.inner @ target)
 
     def _curvature(self, local: LocalLikelihood) -> Floats:
         """Return K_mn W K_nm, in bounded memory."""
-        averages = local.matrix @ self.cross
-        curvature: Floats = averages.T @ (local.outer_weights[:, None] * averages)
+        shared = self.merging.share_matrix(local) @ self.cross
+        curvature: Floats = shared.T @ (local.outer_weights[:, None] * shared)
+        weights = self.merging.collect(local.diagonal_weights)
         for start in range(0, len(self.cross), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            curvature += self.cross[rows].T @ (local.diagonal_weights[rows, None] * self.cross[rows])
+            curvature += self.cross[rows].T @ (weights[rows, None] * self.cross[rows])
         return curvature
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Pass the derivatives on to K_nm and K_mm."""
-        local = slopes.local
+        collect = self.merging.collect
         left, right = self.lift(slopes.left), self.lift(slopes.right)
         by_inner = -(left[:, None] * right + slopes.lifted @ slopes.middle)
-        by_cross = local.spread(2 * slopes.middle) * local.shares[:, None]
-        by_cross += slopes.left[:, None] * right + slopes.right[:, None] * left
+        by_cross: Floats = self.merging.share_matrix(slopes.local).T @ (2 * slopes.middle)
+        by_cross += collect(slopes.left)[:, None] * right
+        by_cross += collect(slopes.right)[:, None] * left
         first = self.kernel.pull_back(self.X, self.basis, self.cross, by_cross)
         second = self.kernel.pull_back(self.basis, self.basis, self.inner, by_inner)
         return first.plus(second)

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.linalg import cholesky, qr, solve_triangular
 
+from gmil.methods.gaussian_process.curved import solve_curved
+from gmil.methods.gaussian_process.gram import times
+
 if TYPE_CHECKING:
     from gmil.engine.arrays import Floats
     from gmil.methods.gaussian_process.gram import Gram
@@ -36,6 +39,7 @@ class Mode(NamedTuple):
 class Surroundings(NamedTuple):
     """The Gaussian around the mode, seen from bags: A are their curvatures, C the prior covariance of their maxima."""
 
+    shared: Floats  # (n_bags, n_basis), the shares times ``cross``
     lifted: Floats  # (n_basis, n_bags), `lift` of the shares
     factor: Floats  # (n_bags, rank): times its transpose the posterior covariance (C^-1 + A)^-1
     curvatures: Floats  # (n_bags,), A
@@ -47,9 +51,14 @@ class Surroundings(NamedTuple):
         return np.asarray((self.factor**2).sum(axis=1))
 
     def gain_times(self, values: Floats) -> Floats:
-        """Return (C + A^-1)^-1 times a matrix (n_bags, any number): how observed maxima would move others."""
-        weighed = self.curvatures[:, None] * values
-        return weighed - self.curvatures[:, None] * (self.factor @ (self.factor.T @ weighed))
+        """Return (C + A^-1)^-1 times a matrix (n_bags, any number) or vector: how observed maxima would move others."""
+        curvatures = self.curvatures.reshape(-1, *[1] * (values.ndim - 1))
+        weighed = curvatures * values
+        return weighed - curvatures * (self.factor @ (self.factor.T @ weighed))
+
+    def times(self, weights: Floats) -> Floats:
+        """Return the weights of the basis that give the posterior mean where these, (n_basis,), give the prior's."""
+        return weights - self.lifted @ self.gain_times(self.shared @ weights)
 
     @property
     def root(self) -> Floats:
@@ -70,12 +79,12 @@ def surroundings(gram: Gram, local: LocalLikelihood) -> Surroundings:
 
     With C = P P' it is that of I + P' A P, which is as large as there are inducing points; without them, as bags.
     """
-    lifted, prior = gram.bag_factor(local)
+    shared, lifted, prior = gram.bag_factor(local)
     balanced = prior.T @ (local.curvatures[:, None] * prior)
     balanced.flat[:: len(balanced) + 1] += 1
     lower = cholesky(balanced, lower=True, overwrite_a=True)
     factor = solve_triangular(lower, prior.T, lower=True).T
-    return Surroundings(lifted, factor, local.curvatures, 2 * float(np.log(np.diag(lower)).sum()))
+    return Surroundings(shared, lifted, factor, local.curvatures, 2 * float(np.log(np.diag(lower)).sum()))
 
 
 def find_mode(gram: Gram, bags: LabelledBags, near: Floats | None = None) -> Mode:
@@ -86,14 +95,17 @@ def find_mode(gram: Gram, bags: LabelledBags, near: Floats | None = None) -> Mod
     """
     mode = _at(gram, bags, np.zeros(int(bags.offsets[-1])))
     if near is not None:
-        start = _at(gram, bags, _expected_target(gram, bags.around(near)))
+        local = bags.around(near)
+        start = _at(gram, bags, _expected_target(local, surroundings(gram, local)))
         mode = max(mode, start, key=lambda mode: mode.objective)
-    decrement = np.inf
+    decrement, around = np.inf, None
     for n_steps in range(1, _MAX_STEPS + 1):
-        target = _newton_target(gram, mode) if decrement < _NEAR else None
-        found = None if target is None else _climb(gram, bags, mode, target)
+        found = None
+        if around is not None and decrement < _NEAR:
+            found = _climb(gram, bags, mode, _newton_target(gram, mode, around))
         if found is None:
-            found = _climb(gram, bags, mode, _expected_target(gram, mode.local))
+            around = surroundings(gram, mode.local)
+            found = _climb(gram, bags, mode, _expected_target(mode.local, around))
         if found is None:
             break
         decrement = found.objective - mode.objective
@@ -104,28 +116,26 @@ def find_mode(gram: Gram, bags: LabelledBags, near: Floats | None = None) -> Mod
 
 
 def _at(gram: Gram, bags: LabelledBags, alpha: Floats) -> Mode:
-    local = bags.around(gram.cross @ gram.lift(alpha))
+    local = bags.around(times(gram, alpha))
     return Mode(alpha, local, local.log_likelihood - 0.5 * float(alpha @ local.f), 0)
 
 
-def _expected_target(gram: Gram, local: LocalLikelihood) -> Floats:
+def _expected_target(local: LocalLikelihood, around: Surroundings) -> Floats:
     """Return the alpha of the mode if the likelihood were as curved as expected."""
-    around = surroundings(gram, local)
-    pull = local.curvatures * (local.matrix @ local.f) + local.residuals
+    pull = local.curvatures * local.averages(local.f) + local.residuals
     weights = pull - local.curvatures * (around.factor @ (around.factor.T @ pull))
     return local.spread(weights) * local.shares
 
 
-def _newton_target(gram: Gram, mode: Mode) -> Floats:
-    """Return the alpha of the mode if the likelihood were as curved as it is here."""
-    local = mode.local
-    return gram.solve_curved(local, local.hessian_times(local.f) + local.gradient)
+def _newton_target(gram: Gram, mode: Mode, around: Surroundings) -> Floats:
+    """Return the alpha of the mode if the likelihood were as curved as it is here; ``around`` is from a step before."""
+    return mode.alpha + solve_curved(gram, mode.local, around, mode.local.gradient - mode.alpha)
 
 
 def _climb(gram: Gram, bags: LabelledBags, mode: Mode, target: Floats) -> Mode | None:
     """Go towards ``target``, less far while that does not climb; None where it never does."""
     step, f = target - mode.alpha, mode.local.f
-    rise = gram.cross @ gram.lift(step)
+    rise = times(gram, step)
     slope = float((mode.local.gradient - mode.alpha) @ rise)
     if not slope > 0:
         return None

@@ -84,11 +84,6 @@ class LocalLikelihood(NamedTuple):
         return np.add.reduceat(self.shares * values, self.bags.offsets[:-1])
 
     @property
-    def matrix(self) -> Instances:
-        """The sparse matrix (n_bags, n_instances) of shares."""
-        return share_matrix(self.shares, self.bags.offsets)
-
-    @property
     def gradient(self) -> Floats:
         """The derivative by f, (n_instances,)."""
         return self.spread(self.residuals) * self.shares
@@ -105,11 +100,10 @@ class LocalLikelihood(NamedTuple):
 
     def hessian_times(self, values: Floats) -> Floats:
         """Return minus the exact Hessian times a matrix (n_instances, any number) or a vector."""
-        columns = values.reshape(len(values), -1)
-        product = self.spread(self.outer_weights[:, None] * (self.matrix @ columns))
-        product *= self.shares[:, None]
-        product += self.diagonal_weights[:, None] * columns
-        return product.reshape(values.shape)
+        shares, diagonal = (each.reshape(-1, *[1] * (values.ndim - 1)) for each in (self.shares, self.diagonal_weights))
+        averages = np.add.reduceat(shares * values, self.bags.offsets[:-1], axis=0)
+        outer = self.outer_weights.reshape(-1, *[1] * (values.ndim - 1))
+        return shares * self.spread(outer * averages) + diagonal * values
 
     @property
     def maxima_by_sharpness(self) -> Floats:
