@@ -149,7 +149,7 @@ def test_the_expected_machine_is_that_of_doubled_rows():
     rng = np.random.default_rng(0)
     gram, offsets, shares = rbf_gram(rng.normal(size=(7, 2))), np.array([0, 2, 4]), np.array([0.3, 0.9, 1.0, 0.0])
     how = Annealing("labels", C=2.0)
-    found = solve_expected(with_negatives(Gram(gram), offsets, how), offsets, shares, how)
+    found = solve_expected(with_negatives(Gram(gram), offsets, how), offsets, shares, how, BACKEND)
     rows = np.array([0, 1, 2, 0, 1, 3, 4, 5, 6])
     positive, weights = np.arange(9) < 3, np.array([0.3, 0.9, 1, 0.7, 0.1, 1, 1, 1, 1])
     expected = SVC(C=2.0, kernel="precomputed").fit(gram[np.ix_(rows, rows)], positive, sample_weight=weights)

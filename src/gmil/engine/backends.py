@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.margins import Margins
     from gmil.engine.rbf import Points
     from gmil.engine.reference import BagMinima, Clusters, GramClusters
 
@@ -61,6 +62,10 @@ class Backend(Protocol):
     def gram_lloyd(  # noqa: D102
         self, gram: Floats, members: Booleans, starts: Integers, max_iter: int
     ) -> GramClusters: ...
+
+    def solve_svm(  # noqa: D102
+        self, kernel: Floats, positive: Booleans, costs: Floats, start: Margins | None = None
+    ) -> Margins: ...
 
     def bag_min(self, values: Floats, offsets: Integers) -> Floats: ...  # noqa: D102
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from gmil.engine.arrays import is_of_kernels
 from gmil.engine.columns import column_ranks as column_ranks  # these too are part of this backend
 from gmil.engine.columns import l1_distances as l1_distances
+from gmil.engine.margins import solve_svm as solve_svm
 from gmil.engine.rbf import block_rbf_sums
 from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances
 

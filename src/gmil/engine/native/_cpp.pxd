@@ -20,6 +20,7 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         const char* name
         GramKernels gram
         RbfKernels rbf
+        SvmKernels svm
         VideoKernels video
     const Variant& active_variant()
 
@@ -70,6 +71,14 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
     cppclass RbfKernels:
         void sums(
             const WeightedBags&, const WeightedBags&, const double*, int64_t, bint, double*, int
+        ) except +raise_python_error
+
+    cppclass SvmProblem:
+        pass
+    SvmProblem svm_problem(const double*, int64_t, const uint8_t*, const double*)
+    cppclass SvmKernels:
+        int64_t solve(
+            const SvmProblem&, double, int64_t, const double*, double*, double*, double*
         ) except +raise_python_error
 
     cppclass Frames:

@@ -78,6 +78,16 @@ def gram_lloyd(
     n_iter: Integers,
     n_threads: int,
 ) -> None: ...
+def svm_solve(
+    kernel: Floats,
+    positive: Integers,
+    costs: Floats,
+    tolerance: float,
+    max_iter: int,
+    first: Floats,
+    dual: Floats,
+    products: Floats,
+) -> tuple[float, int]: ...
 def integrate_gradients(before: Integers, now: Integers, after: Integers, sums: Integers) -> None: ...
 def add_directions(
     sums: Integers,

@@ -22,7 +22,7 @@ from gmil.engine.native._cpp cimport (
     PyErr_CheckSignals, PyThread_get_thread_ident, active_variant, bag_rows, c_bag_histograms, c_bag_reduce,
     c_class_histograms, c_forget_helpers, c_join_helpers, cells_of, first_bad_row, frames_of, gram_jobs, grid_of,
     kMostFaces, kernels_for, n_variants, polyhedron_of, real, rows, set_interrupt_check, sparse_factors,
-    sparse_rows, use_variant, variant_name, weighted_bags,
+    sparse_rows, svm_problem, use_variant, variant_name, weighted_bags,
 )
 
 
@@ -291,6 +291,23 @@ def rbf_sums(
             weighted_bags(&right[0, 0], n_right, d, &right_weights[0], &right_offsets[0], n_right_bags),
             &gammas[0], n_gammas, same, &out[0, 0, 0], n_threads,
         )
+
+
+def svm_solve(
+    const double[:, ::1] kernel, const uint8_t[::1] positive, const double[::1] costs, double tolerance, int64_t max_iter,
+    const double[::1] first, double[::1] dual, double[::1] products,
+):
+    cdef int64_t n = kernel.shape[0], n_iter
+    cdef double intercept = 0
+    require(n > 0 and kernel.shape[1] == n, "kernel")
+    require(positive.shape[0] == n and costs.shape[0] == n, "costs")
+    require(first.shape[0] == n and dual.shape[0] == n and products.shape[0] == n, "first")
+    with nogil:
+        n_iter = active_variant().svm.solve(
+            svm_problem(&kernel[0, 0], n, &positive[0], &costs[0]),
+            tolerance, max_iter, &first[0], &dual[0], &products[0], &intercept,
+        )
+    return intercept, n_iter
 
 
 def integrate_gradients(

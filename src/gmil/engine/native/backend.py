@@ -5,13 +5,16 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from gmil.engine import reference
+from gmil.engine.margins import TOLERANCE, Margins
 from gmil.engine.native import _kernels
 from gmil.engine.rbf import Points
 from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+
+_MOST_STEPS = 10_000_000
+_NOT_SETTLED = "A support vector machine has not settled after {} steps. Scale the features, or lower C."
 
 _wanted = os.environ.get("GMIL_SIMD")
 if _wanted:
@@ -159,6 +165,23 @@ class NativeBackend:
         rows = _plain(gram, np.float64), _bytes(members), _plain(starts, np.int64)
         _kernels.gram_lloyd(*rows, max_iter, labels, squares, inertia, n_iter, self.n_threads)
         return GramClusters(labels, squares, inertia, n_iter)
+
+    def solve_svm(self, kernel: Floats, positive: Booleans, costs: Floats, start: Margins | None = None) -> Margins:
+        """See `gmil.engine.margins.solve_svm`."""
+        taking_part = positive[costs > 0]
+        if taking_part.all() or not taking_part.any():  # refused, in the words of scikit-learn
+            return reference.solve_svm(kernel, positive, costs)
+        nothing = np.zeros(len(kernel))
+        before = Margins(nothing, 0.0, nothing, costs) if start is None else start
+        dual, products = before.dual.copy(), before.products.copy()
+        # A row that was at its bound most likely stays there.
+        bound = (dual != 0) & (np.abs(dual) >= before.costs)
+        first = np.where(bound, np.copysign(costs, dual), dual)
+        rows = _plain(kernel, np.float64), _bytes(positive), _plain(costs, np.float64)
+        intercept, n_iter = _kernels.svm_solve(*rows, TOLERANCE, _MOST_STEPS, first, dual, products)
+        if n_iter == _MOST_STEPS:
+            warnings.warn(_NOT_SETTLED.format(n_iter), ConvergenceWarning, stacklevel=2)
+        return Margins(dual, intercept, products, costs)
 
     @or_reference
     def bag_min(self, values: Floats, offsets: Integers) -> Floats:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.margins import Margins
     from gmil.engine.rbf import Points
 
 
@@ -115,6 +116,10 @@ class TorchBackend:
         squares = space.sq_distances(found.centers).mT.contiguous()
         inertia = (found.nearest * space.members).sum(dim=1)
         return GramClusters(*(to_host(t) for t in (found.labels.to(torch.int32), squares, inertia, found.n_iter)))
+
+    def solve_svm(self, kernel: Floats, positive: Booleans, costs: Floats, start: Margins | None = None) -> Margins:
+        """See `gmil.engine.reference.solve_svm`, which does it."""
+        return reference.solve_svm(kernel, positive, costs, start)
 
     @or_reference
     def bag_min(self, values: Floats, offsets: Integers) -> Floats:

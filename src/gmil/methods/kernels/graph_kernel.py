@@ -162,12 +162,13 @@ class GraphKernelSVM(ScaledClassifier):
 
         def decide(setting: KernelSetting, test: Booleans) -> Floats:
             known = Gram(kernels[setting.gamma], np.flatnonzero(~test))
-            dual, intercept = known.solve(training.positive[~test], setting.C * training.weights[~test])
-            return known.everywhere(dual)[test] + intercept
+            found = known.solve(training.positive[~test], setting.C * training.weights[~test], backend)
+            return found.products[test] + found.intercept
 
         setting = tuning.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
         self.gamma_, self.C_ = setting.gamma, setting.C
-        by_bag, self.intercept_ = Gram(kernels[self.gamma_]).solve(training.positive, self.C_ * training.weights)
+        found = backend.solve_svm(kernels[self.gamma_], training.positive, self.C_ * training.weights)
+        by_bag, self.intercept_ = found.dual, found.intercept
         by_nodes, by_edges = lengths(np.diag(node_sums[self.gamma_]), np.diag(edge_sums), self.normalize)
         self.support_instances_, self.dual_coef_ = _support(nodes, by_bag / by_nodes)
         self.support_edges_, self.edge_coef_ = _support(edges, by_bag / by_edges)

@@ -16,6 +16,7 @@ from gmil.methods.svm.training import Assignments, one_of_each, relabel, witness
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Integers
+    from gmil.engine.margins import Margins
     from gmil.methods.svm.gram import Gram
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 10.0, 1e-2
@@ -79,12 +80,13 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
     """
     steps: list[tuple[float, float]] = []
     doubled, inside = with_negatives(gram, offsets, annealing), annealing.row_weights(len(gram))[: offsets[-1]]
-    values = _first_values(doubled, offsets, annealing)
+    values, machine = _first_values(doubled, offsets, annealing, backend)
     for temperature in temperatures(annealing):
         shares = assign(values, offsets, annealing, temperature, backend)
         met, reason = Assignments(shares), "iterations"
         for _ in range(annealing.max_iter if temperature else _HARD_ROUNDS):
-            found = solve_expected(doubled, offsets, shares, annealing)
+            found = solve_expected(doubled, offsets, shares, annealing, backend, machine)
+            machine = found.machine
             steps.append((found.energy - temperature * entropy(shares, annealing.objective, inside), temperature))
             before, shares = shares, assign(found.values, offsets, annealing, temperature, backend)
             stop = met.stop_reason(shares)
@@ -93,24 +95,27 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
                 break
         values = found.values
     objectives, course = np.array(steps).T
-    return Machine(_undoubled(found.dual, len(gram)), found.intercept, objectives, reason), course
+    return Machine(_undoubled(found.dual, len(gram)), found.machine.intercept, objectives, reason), course
 
 
-def _first_values(doubled: Gram, offsets: Integers, annealing: Annealing) -> Floats:
+def _first_values(
+    doubled: Gram, offsets: Integers, annealing: Annealing, backend: Backend
+) -> tuple[Floats, Margins | None]:
     """Return the decision values to begin with: none for witnesses, those of the machine on bag labels for labels.
 
     Labels that begin even, half positive and half negative, would be outvoted by the negative bags for good.
     """
     if annealing.objective == "witness":
-        return np.zeros(len(doubled))
-    return solve_expected(doubled, offsets, np.ones(int(offsets[-1])), annealing).values
+        return np.zeros(len(doubled)), None
+    found = solve_expected(doubled, offsets, np.ones(int(offsets[-1])), annealing, backend)
+    return found.values, found.machine
 
 
 class Expected(NamedTuple):
     """A machine under probabilities."""
 
-    dual: Floats
-    intercept: float
+    machine: Margins
+    dual: Floats  # the coefficients of all rows
     values: Floats  # the decision values of all rows
     energy: float  # half the squared norm plus the expected cost of all slacks
 
@@ -129,7 +134,14 @@ def _undoubled(dual: Floats, n_rows: int) -> Floats:
     return once
 
 
-def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: Annealing) -> Expected:
+def solve_expected(
+    doubled: Gram,
+    offsets: Integers,
+    shares: Floats,
+    annealing: Annealing,
+    backend: Backend,
+    start: Margins | None = None,
+) -> Expected:
     """Return the machine under probabilities of being positive.
 
     Parameters
@@ -141,6 +153,9 @@ def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: 
         How positive every row of a positive bag is. With the objective "witness" the rest of it is ignored, else it
         is negative.
     annealing : Annealing
+    backend : Backend
+    start : Margins
+        The machine under other probabilities, to begin with.
     """
     n_inside, C = int(offsets[-1]), annealing.C
     positive = np.arange(len(doubled)) < n_inside
@@ -152,10 +167,10 @@ def solve_expected(doubled: Gram, offsets: Integers, shares: Floats, annealing: 
     else:
         inside, outside = np.split(annealing.row_weights(len(doubled) - n_inside), [n_inside])
         costs = np.concatenate([_weights(shares, C) * inside, C * outside, _weights(1 - shares, C) * inside])
-    dual, intercept = doubled.solve(positive, costs)
-    products = doubled.products(dual)
-    energy = svm_objective(float(dual @ products), products + intercept, positive, costs)
-    return Expected(dual, intercept, products + intercept, energy)
+    found = doubled.solve(positive, costs, backend, start)
+    values = found.products[doubled.rows] + found.intercept
+    energy = svm_objective(float(found.dual @ found.products), values, positive, costs)
+    return Expected(found, found.dual[doubled.rows], values, energy)
 
 
 def _weights(shares: Floats, C: float) -> Floats:

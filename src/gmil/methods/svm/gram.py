@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn import config_context
-from sklearn.svm import SVC
+
+from gmil.engine import resolve
+from gmil.engine.margins import products_of
 
 if TYPE_CHECKING:
+    from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.margins import Margins
 
 
 class Gram:
@@ -35,22 +37,15 @@ class Gram:
         return len(self.rows)
 
     def products(self, dual: Floats) -> Floats:
-        """Return the kernel values between the rows times coefficients of the rows, (n_rows,)."""
-        return self.everywhere(dual)[self.rows]
+        """Return the kernel values between all rows of the matrix and the rows, times coefficients, (n_all,)."""
+        return products_of(self.matrix, self._placed(dual))
 
-    def everywhere(self, dual: Floats) -> Floats:
-        """Return the products at every row of the matrix, (n_all,)."""
-        support = np.flatnonzero(dual)
-        if 2 * len(support) < len(self.matrix):
-            return np.asarray(dual[support] @ self.matrix[self.rows[support]])
-        return np.asarray(self.matrix @ self._placed(dual))
+    def solve(self, positive: Booleans, costs: Floats, backend: Backend, start: Margins | None = None) -> Margins:
+        """Train the machine on the rows, from one that was; both are of all rows of the matrix.
 
-    def solve(self, positive: Booleans, costs: Floats) -> tuple[Floats, float]:
-        """Return dual coefficients and intercept of the machine on the rows; `solve_svm` says of what."""
-        # To look for values that are not finite in a large matrix, for every machine, can take longer than to train.
-        with config_context(assume_finite=True, skip_parameter_validation=True):
-            dual, intercept = solve_svm(self.matrix, self._placed(positive), self._placed(costs))
-        return dual[self.rows], intercept
+        See `gmil.engine.margins.solve_svm`.
+        """
+        return backend.solve_svm(self.matrix, self._placed(positive), self._placed(costs), start)
 
     def with_mixtures(self, mixtures: Any) -> Gram:
         """Return the rows followed by mixtures of them, whose weights are a sparse matrix, (n_mixtures, n_rows)."""
@@ -73,24 +68,6 @@ class Gram:
 
 
 def solve_svm(kernel: Floats, positive: Booleans, costs: Floats) -> tuple[Floats, float]:
-    """Return the dual coefficients, signed, and the intercept of the soft-margin machine on kernel values.
-
-    Parameters
-    ----------
-    kernel : (n_rows, n_rows)
-    positive : (n_rows,)
-    costs : (n_rows,)
-        What a unit of slack of each row costs; rows that cost nothing take no part.
-    """
-    machine = SVC(C=1.0, kernel="precomputed").fit(kernel, positive, sample_weight=costs)
-    taking_part = np.flatnonzero(costs) if _numbers_rows_with_weight() else np.arange(len(kernel))
-    dual = np.zeros(len(kernel))
-    dual[taking_part[machine.support_]] = machine.dual_coef_[0]
-    return dual, float(machine.intercept_[0])
-
-
-@cache
-def _numbers_rows_with_weight() -> bool:
-    """Return whether scikit-learn numbers support vectors among the rows with a weight, as 1.9 does, or among all."""
-    machine = SVC(kernel="precomputed").fit(np.eye(3), [0, 0, 1], sample_weight=[0.0, 1.0, 1.0])
-    return bool(machine.support_.max() == 1)
+    """Return the dual coefficients, signed, and the intercept of a machine; see `gmil.engine.margins.solve_svm`."""
+    found = resolve("auto", 1).solve_svm(kernel, positive, costs)
+    return found.dual, found.intercept

@@ -50,7 +50,7 @@ class GramProblem:
         """Train on the bags outside ``test`` and return the decisions of those inside."""
         arrangement, machine = self.train(setting, ~test)
         rows, cuts = chosen_rows(self.sample.offsets, test)
-        values = Gram(self._kernel(setting), arrangement.rows).everywhere(machine.dual)[rows]
+        values = Gram(self._kernel(setting), arrangement.rows).products(machine.dual)[rows]
         return self.training.backend.bag_max(values + machine.intercept, cuts)
 
     def _kernel(self, setting: MachineSetting) -> Floats:

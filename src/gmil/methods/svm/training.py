@@ -17,6 +17,7 @@ from gmil.methods.svm.kernels import Machine, Plane, first_maxima, hinge, svm_ob
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Booleans, Floats, Instances, Integers
+    from gmil.engine.margins import Margins
     from gmil.methods.svm.gram import Gram
 
 
@@ -57,16 +58,17 @@ def train_labels(gram: Gram, offsets: Integers, costs: Floats, max_iter: int, ba
     """
     labels = np.arange(len(gram)) < offsets[-1]
     met, objectives, reason = Assignments(labels), [], "iterations"
+    start: Margins | None = None
     for _ in range(max_iter):
-        dual, intercept = gram.solve(labels, costs)
-        products = gram.products(dual)
-        objectives.append(svm_objective(float(dual @ products), products + intercept, labels, costs))
-        labels = relabel(products + intercept, offsets, backend)
+        start = found = gram.solve(labels, costs, backend, start)
+        dual, values = found.dual[gram.rows], found.products[gram.rows] + found.intercept
+        objectives.append(svm_objective(float(found.dual @ found.products), values, labels, costs))
+        labels = relabel(values, offsets, backend)
         stop = met.stop_reason(labels)
         if stop is not None:
             reason = stop
             break
-    return Machine(dual, intercept, np.array(objectives), reason)
+    return Machine(dual, found.intercept, np.array(objectives), reason)
 
 
 def relabel(values: Floats, offsets: Integers, backend: Backend) -> Booleans:
@@ -112,18 +114,19 @@ def train_witnesses(gram: Gram, offsets: Integers, costs: Floats, max_iter: int,
     gram = gram.with_mixtures(means)
     witnesses: Integers = np.arange(n_rows, n_rows + n_bags)
     met, objectives, reason = Assignments(witnesses), [], "iterations"
+    start: Margins | None = None
     for _ in range(max_iter):
         placed, is_witness = np.zeros(len(gram)), np.zeros(len(gram), dtype=bool)
         placed[n_inside:n_rows], placed[witnesses], is_witness[witnesses] = by_negative, by_witness, True
-        dual, intercept = gram.solve(is_witness, placed)
-        products = gram.products(dual)
-        objectives.append(svm_objective(float(dual @ products), products + intercept, is_witness, placed))
+        start = found = gram.solve(is_witness, placed, backend, start)
+        dual, products = found.dual, found.products  # the matrix has no other rows
+        objectives.append(svm_objective(float(dual @ products), products + found.intercept, is_witness, placed))
         witnesses = first_maxima(products[:n_inside], offsets, backend)
         stop = met.stop_reason(witnesses)
         if stop is not None:
             reason = stop
             break
-    return Machine(dual[:n_rows] + means.T @ dual[n_rows:], intercept, np.array(objectives), reason)
+    return Machine(dual[:n_rows] + means.T @ dual[n_rows:], found.intercept, np.array(objectives), reason)
 
 
 def bag_means(offsets: Integers, n_rows: int) -> Any:

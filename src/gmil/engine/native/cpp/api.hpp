@@ -57,6 +57,11 @@ inline GramJobs gram_jobs(const double* gram, std::int64_t n_rows, const std::ui
   return {gram, n_rows, members, n_jobs, n_clusters};
 }
 
+inline SvmProblem svm_problem(const double* kernel, std::int64_t n_rows, const std::uint8_t* positive,
+                              const double* costs) {
+  return {kernel, n_rows, positive, costs};
+}
+
 inline Frames frames_of(const std::uint8_t* before, const std::uint8_t* now, const std::uint8_t* after,
                         std::int64_t height, std::int64_t width) {
   return {before, now, after, height, width};

@@ -110,6 +110,21 @@ struct RbfKernels {
                bool same, double* out, int n_threads);
 };
 
+// What a soft-margin machine is trained on.
+struct SvmProblem {
+  const double* kernel;          // (n_rows, n_rows), symmetric
+  std::int64_t n_rows;
+  const std::uint8_t* positive;  // (n_rows)
+  const double* costs;           // (n_rows), of a unit of slack; rows that cost nothing take no part
+};
+
+struct SvmKernels {
+  // Returns the number of steps. `dual` and `products` (n_rows) are those of an earlier machine, or zero, and then of this
+  // one; `first` (n_rows) are the coefficients to begin with, as far as the costs allow them.
+  std::int64_t (*solve)(const SvmProblem&, double tolerance, std::int64_t max_iter, const double* first, double* dual,
+                        double* products, double* intercept);
+};
+
 // Three frames of a video, (height, width) each; the gradient in time of the one in the middle needs the others.
 struct Frames {
   const std::uint8_t* before;
@@ -164,6 +179,7 @@ struct Variant {
   Kernels<double> f64;
   GramKernels gram;
   RbfKernels rbf;
+  SvmKernels svm;
   VideoKernels video;
 };
 

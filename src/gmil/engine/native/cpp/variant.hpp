@@ -9,6 +9,7 @@
 #include "rbf.hpp"
 #include "seed.hpp"
 #include "sparse.hpp"
+#include "svm.hpp"
 #include "video.hpp"
 
 namespace gmil {
@@ -34,6 +35,7 @@ constexpr Variant kVariant{GMIL_VARIANT_NAME,
                            kernels_of<double>(),
                            {gram_seed, gram_lloyd},
                            {rbf_sums},
+                           {svm_solve},
                            {integrate_gradients, add_directions, cell_boxes}};
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Avx2;
     static Raw add(Raw a, Raw b) { return _mm256_add_##FLOATS(a, b); }                                             \
     static Raw subtract(Raw a, Raw b) { return _mm256_sub_##FLOATS(a, b); }                                        \
     static Raw multiply(Raw a, Raw b) { return _mm256_mul_##FLOATS(a, b); }                                        \
+    static Raw divide(Raw a, Raw b) { return _mm256_div_##FLOATS(a, b); }                                              \
     static Raw add_product(Raw sum, Raw a, Raw b) { return _mm256_fmadd_##FLOATS(a, b, sum); }                     \
     static Raw less(Raw a, Raw b) { return _mm256_cmp_##FLOATS(a, b, _CMP_LT_OQ); }                                \
     static Raw not_number(Raw v) { return _mm256_cmp_##FLOATS(v, v, _CMP_UNORD_Q); }                               \
@@ -83,6 +84,10 @@ inline Vec256<T> operator-(const Vec256<T>& a, const Vec256<T>& b) {
 template <class T>
 inline Vec256<T> operator*(const Vec256<T>& a, const Vec256<T>& b) {
   return {Avx2<T>::multiply(a.raw, b.raw)};
+}
+template <class T>
+inline Vec256<T> operator/(const Vec256<T>& a, const Vec256<T>& b) {
+  return {Avx2<T>::divide(a.raw, b.raw)};
 }
 template <class T>
 inline Vec256<T>& operator+=(Vec256<T>& a, const Vec256<T>& b) {

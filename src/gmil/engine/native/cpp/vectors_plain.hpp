@@ -41,6 +41,10 @@ inline Lanes<T> operator*(const Lanes<T>& a, const Lanes<T>& b) {
   return each_lane<T>([&](int i) { return a[i] * b[i]; });
 }
 template <class T>
+inline Lanes<T> operator/(const Lanes<T>& a, const Lanes<T>& b) {
+  return each_lane<T>([&](int i) { return a[i] / b[i]; });
+}
+template <class T>
 inline Lanes<T>& operator+=(Lanes<T>& a, const Lanes<T>& b) {
   return a = a + b;
 }
