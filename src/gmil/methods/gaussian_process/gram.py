@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
 
 from gmil.transform.space import Space
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Instances
     from gmil.methods.gaussian_process.likelihood import LocalLikelihood
-    from gmil.methods.gaussian_process.merging import Merging
+    from gmil.methods.gaussian_process.merging import Merging, RowCurvature
 
 _JITTER = 1e-6
 """What is added to the diagonal of the covariance of inducing points, relative to the squared amplitude."""
@@ -114,13 +114,13 @@ class Gram(Protocol):
     inner: Floats  # (n_basis, n_basis), K_mm; without inducing points ``cross`` itself
 
     def lift(self, values: Floats) -> Floats:
-        """Return what ``cross`` turns into K times values of the instances, (n_basis,)."""
+        """Return what ``cross`` turns into K times values of the rows, (n_basis,)."""
 
     def bag_factor(self, local: LocalLikelihood) -> BagFactor:
         """Return the covariance of bags."""
 
-    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
-        """Return h with h + lift(W cross h) = target, W being minus the exact Hessian of the likelihood."""
+    def solve_densely(self, curvature: RowCurvature, target: Floats) -> Floats:
+        """Return h with h + lift(W cross h) = target, W being the curvature."""
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Return derivatives by the parameters of the kernel from derivatives by K."""
@@ -136,12 +136,12 @@ class BagFactor(NamedTuple):
 
 def times(gram: Gram, values: Floats) -> Floats:
     """Return K times values of the instances, (n_instances,)."""
-    return gram.merging.spread(gram.cross @ gram.lift(values))
+    return gram.merging.spread(gram.cross @ gram.lift(gram.merging.collect(values)))
 
 
-def values_by(gram: Gram, weights: Floats, seen: Floats) -> Floats:
-    """Return the value of every instance by weights of the basis, (n_instances,); ``seen`` is K_mm times them."""
-    return gram.merging.spread(seen if gram.cross is gram.inner else gram.cross @ weights)
+def row_values(gram: Gram, weights: Floats, seen: Floats) -> Floats:
+    """Return the value of every row by weights of the basis, (n_rows,); ``seen`` is K_mm times them."""
+    return seen if gram.cross is gram.inner else gram.cross @ weights
 
 
 class FullGram:
@@ -152,8 +152,8 @@ class FullGram:
         self.cross = self.inner = kernel.between(X, basis, backend)
 
     def lift(self, values: Floats) -> Floats:
-        """Return the values, added up over equal instances: ``cross`` is K itself."""
-        return self.merging.collect(values)
+        """Return the values: ``cross`` is K itself."""
+        return values
 
     def bag_factor(self, local: LocalLikelihood) -> BagFactor:
         """Return the transposed shares, and the root of the covariance of bags."""
@@ -165,18 +165,17 @@ class FullGram:
         covariance.flat[:: len(covariance) + 1] += _BAG_JITTER * self.kernel.variance
         return BagFactor(shared, shares.T.toarray(), cholesky(covariance, lower=True, overwrite_a=True))
 
-    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
+    def solve_densely(self, curvature: RowCurvature, target: Floats) -> Floats:
         """Solve for all rows."""
-        shares = self.merging.share_matrix(local)
-        system: Floats = shares.T @ (local.outer_weights[:, None] * (shares @ self.cross))
-        system += self.merging.collect(local.diagonal_weights)[:, None] * self.cross
+        system: Floats = curvature.shares.T @ (curvature.outer[:, None] * (curvature.shares @ self.cross))
+        system += curvature.diagonal[:, None] * self.cross
         system.flat[:: len(system) + 1] += 1
         return np.linalg.solve(system, target)
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Write the derivatives out for all pairs of rows."""
         by_pair: Floats = self.merging.share_matrix(slopes.local).T @ slopes.middle
-        by_pair += self.lift(slopes.left)[:, None] * self.lift(slopes.right)
+        by_pair += self.merging.collect(slopes.left)[:, None] * self.merging.collect(slopes.right)
         return self.kernel.pull_back(self.X, self.basis, self.cross, by_pair)
 
 
@@ -192,36 +191,34 @@ class LowRankGram:
 
     def lift(self, values: Floats) -> Floats:
         """Return K_mm^-1 K_mn values."""
-        return cho_solve((self._lower, True), self.cross.T @ self.merging.collect(values))
+        return cho_solve((self._lower, True), self.cross.T @ values, check_finite=False)
 
     def bag_factor(self, local: LocalLikelihood) -> BagFactor:
         """Return K_mm^-1 K_mn R', and R K_nm times the inverse root of K_mm."""
         shared = self.merging.share_matrix(local) @ self.cross
-        half = solve_triangular(self._lower, shared.T, lower=True)
-        return BagFactor(shared, solve_triangular(self._lower, half, lower=True, trans="T"), half.T)
+        half = solve_triangular(self._lower, shared.T, lower=True, check_finite=False)
+        lifted = solve_triangular(self._lower, half, lower=True, trans="T", check_finite=False)
+        # A root that is square will do where bags are fewer than inducing points.
+        prior = half if half.shape[1] >= len(half) else qr(half, mode="r")[0][: half.shape[1]]
+        return BagFactor(shared, lifted, prior.T)
 
-    def solve_densely(self, local: LocalLikelihood, target: Floats) -> Floats:
-        """Solve for all inducing points."""
-        return np.linalg.solve(self.inner + self._curvature(local), self.inner @ target)
-
-    def _curvature(self, local: LocalLikelihood) -> Floats:
-        """Return K_mn W K_nm, in bounded memory."""
-        shared = self.merging.share_matrix(local) @ self.cross
-        curvature: Floats = shared.T @ (local.outer_weights[:, None] * shared)
-        weights = self.merging.collect(local.diagonal_weights)
+    def solve_densely(self, curvature: RowCurvature, target: Floats) -> Floats:
+        """Solve for all inducing points, K_mn W K_nm being added up in bounded memory."""
+        shared = curvature.shares @ self.cross
+        system: Floats = self.inner + shared.T @ (curvature.outer[:, None] * shared)
         for start in range(0, len(self.cross), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)
-            curvature += self.cross[rows].T @ (weights[rows, None] * self.cross[rows])
-        return curvature
+            system += self.cross[rows].T @ (curvature.diagonal[rows, None] * self.cross[rows])
+        return np.linalg.solve(system, self.inner @ target)
 
     def pull_back(self, slopes: GramSlopes) -> KernelSlopes:
         """Pass the derivatives on to K_nm and K_mm."""
-        collect = self.merging.collect
-        left, right = self.lift(slopes.left), self.lift(slopes.right)
+        row_left, row_right = self.merging.collect(slopes.left), self.merging.collect(slopes.right)
+        left, right = self.lift(row_left), self.lift(row_right)
         by_inner = -(left[:, None] * right + slopes.lifted @ slopes.middle)
         by_cross: Floats = self.merging.share_matrix(slopes.local).T @ (2 * slopes.middle)
-        by_cross += collect(slopes.left)[:, None] * right
-        by_cross += collect(slopes.right)[:, None] * left
+        by_cross += row_left[:, None] * right
+        by_cross += row_right[:, None] * left
         first = self.kernel.pull_back(self.X, self.basis, self.cross, by_cross)
         second = self.kernel.pull_back(self.basis, self.basis, self.inner, by_inner)
         return first.plus(second)

@@ -25,6 +25,8 @@ _NEAR = 1e-2
 
 _CONVERGED = 1e-10
 _SHORTEST = 2.0**-20
+_STEP_PRECISION = 1e-6
+"""Of a step: the last is far below 1e-4, and what is left of it does not show."""
 
 
 class Mode(NamedTuple):
@@ -129,7 +131,7 @@ def _expected_target(local: LocalLikelihood, around: Surroundings) -> Floats:
 
 def _newton_target(gram: Gram, mode: Mode, around: Surroundings) -> Floats:
     """Return the alpha of the mode if the likelihood were as curved as it is here; ``around`` is from a step before."""
-    return mode.alpha + solve_curved(gram, mode.local, around, mode.local.gradient - mode.alpha)
+    return mode.alpha + solve_curved(gram, mode.local, around, mode.local.gradient - mode.alpha, _STEP_PRECISION)
 
 
 def _climb(gram: Gram, bags: LabelledBags, mode: Mode, target: Floats) -> Mode | None:

@@ -46,6 +46,23 @@ class Merging(NamedTuple):
         return sp.csr_array((plain.data, self.which, plain.indptr), shape=(plain.shape[0], self.n_rows))
 
 
+class RowCurvature(NamedTuple):
+    """Minus the exact Hessian of the likelihood by values of rows: S' outer S + diagonal, S being shares of rows."""
+
+    shares: Instances  # (n_bags, n_rows)
+    outer: Floats  # (n_bags,)
+    diagonal: Floats  # (n_rows,)
+
+    @classmethod
+    def of(cls, local: LocalLikelihood, merging: Merging) -> RowCurvature:
+        """Return the curvature of the likelihood where equal instances move together."""
+        return cls(merging.share_matrix(local), local.outer_weights, merging.collect(local.diagonal_weights))
+
+    def times(self, values: Floats) -> Floats:
+        """Return the curvature times values of rows, (n_rows,)."""
+        return self.shares.T @ (self.outer * (self.shares @ values)) + self.diagonal * values
+
+
 def merge_equal(X: Instances) -> tuple[Integers, Merging]:
     """Return the first of all instances that are equal to each other, in their order, and who is one of them."""
     found: dict[bytes, int] = {}

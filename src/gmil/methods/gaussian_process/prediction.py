@@ -61,7 +61,7 @@ class Posterior(NamedTuple):
     @classmethod
     def of(cls, fit: Fit, basis: Floats) -> Posterior:
         """Return what prediction needs of a fit."""
-        weights = fit.gram.lift(fit.mode.alpha)
+        weights = fit.gram.lift(fit.gram.merging.collect(fit.mode.alpha))
         return cls(fit.settings.kernel, fit.settings.sharpness, basis, weights, fit.around.root)
 
     def instances(self, X: Instances, offsets: Integers, backend: Backend, deviations: bool) -> tuple[Floats, Floats]:
