@@ -309,6 +309,15 @@ def test_the_gradient_of_the_evidence(chosen, basis_every, seed):
     assert_allclose(evidence_gradient(fit)[free], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("basis_every", [None, 2])
+def test_distances_that_are_kept_change_nothing(basis_every):
+    data = some_data(basis_every=basis_every)
+    for chosen in SETTINGS:  # the last has two length scales: distances are no help there
+        apart, together = (fit_posterior(each, chosen, BACKEND) for each in (data, data.measured(BACKEND)))
+        assert_allclose(together.log_evidence, apart.log_evidence, atol=1e-7)
+        assert_allclose(evidence_gradient(together), evidence_gradient(apart), atol=1e-5)
+
+
 def test_settings_and_their_logarithms():
     for chosen in SETTINGS:
         again = Settings.of(chosen.vector)

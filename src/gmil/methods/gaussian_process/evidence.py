@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gmil.methods.gaussian_process.curved import solve_curved
-from gmil.methods.gaussian_process.gram import FullGram, GramSlopes, Kernel, LowRankGram, times
+from gmil.methods.gaussian_process.gram import FullGram, GramSlopes, Kernel, LowRankGram, Pairs, times
 from gmil.methods.gaussian_process.inducing import Basis
 from gmil.methods.gaussian_process.laplace import Mode, Surroundings, find_mode, surroundings
 from gmil.methods.gaussian_process.likelihood import LabelledBags
@@ -60,6 +60,7 @@ class TrainingSet(NamedTuple):
     positive: Floats  # (n_bags,), 0 or 1
     basis: Basis
     merging: Merging | None = None  # where instances that are equal share a row of X
+    pairs: Pairs | None = None  # of X and the basis, with their distances
 
     def merged(self) -> TrainingSet:
         """Return the same with one row for all instances that are equal."""
@@ -67,10 +68,17 @@ class TrainingSet(NamedTuple):
         basis = self.basis if self.basis.inducing else Basis(self.basis.points[rows], inducing=False)
         return self._replace(X=self.X[rows], basis=basis, merging=merging)
 
+    def measured(self, backend: Backend) -> TrainingSet:
+        """Return the same with distances, for many kernels that have one length scale."""
+        Z = self.basis.points
+        inner_squares = backend.sq_distances(Z, Z) if self.basis.inducing else None
+        return self._replace(pairs=Pairs(self.X, Z, backend.sq_distances(self.X, Z), inner_squares))
+
     def gram(self, kernel: Kernel, backend: Backend) -> Gram:
         """Return the covariance of the instances."""
         kind = LowRankGram if self.basis.inducing else FullGram
-        return kind(kernel, self.X, self.basis.points, self.merging or Merging(None, self.X.shape[0]), backend)
+        pairs = self.pairs or Pairs(self.X, self.basis.points)
+        return kind(kernel, pairs, self.merging or Merging(None, self.X.shape[0]), backend)
 
 
 class Fit(NamedTuple):
@@ -134,6 +142,8 @@ def maximise_evidence(data: TrainingSet, start: Settings, backend: Backend, max_
     """
     at_start = start.vector
     free = np.isfinite(at_start)
+    if len(start.kernel.length_scales) == 1:
+        data = data.measured(backend)
     best: list[tuple[float, Fit]] = []
 
     def loss(logarithms: Floats) -> tuple[float, Floats]:

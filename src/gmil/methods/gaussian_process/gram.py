@@ -48,8 +48,15 @@ class Kernel(NamedTuple):
 
     def between(self, X: Instances, Z: Floats, backend: Backend) -> Floats:
         """Return the covariance of two sets of instances, (n_X, n_Z)."""
-        values = backend.sq_distances(self._shrunk(X), self._shrunk(Z))
-        np.exp(np.multiply(values, -0.5, out=values), out=values)
+        return self._of_exponents(-0.5 * backend.sq_distances(self._shrunk(X), self._shrunk(Z)))
+
+    def at_squares(self, squares: Floats) -> Floats:
+        """Return covariances by squared distances, where one length scale is for all features."""
+        return self._of_exponents(squares * (-0.5 / self.length_scales[0] ** 2))
+
+    def _of_exponents(self, values: Floats) -> Floats:
+        """Turn exponents into covariances, in place."""
+        np.exp(values, out=values)
         values *= self.amplitude**2
         values += self.offset**2
         return values
@@ -57,13 +64,25 @@ class Kernel(NamedTuple):
     def _shrunk(self, X: Instances) -> Instances:
         return Space(divisor=np.broadcast_to(self.length_scales, X.shape[1])).apply(X)
 
-    def pull_back(self, X: Instances, Z: Floats, values: Floats, slopes: Floats) -> KernelSlopes:
+    def pull_back(self, pairs: Pairs, values: Floats, slopes: Floats) -> KernelSlopes:
         """Turn derivatives by covariances into derivatives by the logarithms of the parameters.
 
-        ``values`` are ``between(X, Z)``; ``slopes``, the derivatives of something by them, is overwritten.
+        ``values`` are those of the pairs; ``slopes``, the derivatives of something by them, is overwritten.
         """
         total = float(slopes.sum())
         slopes *= values - self.offset**2
+        if len(self.length_scales) > 1:
+            by_length = self._by_features(pairs.X, pairs.Z, slopes)
+        elif pairs.squares is None:
+            by_length = self._by_features(pairs.X, pairs.Z, slopes).sum(keepdims=True)
+        else:
+            by_length = np.array([np.vdot(slopes, pairs.squares)])
+        by_length = by_length / self.length_scales**2
+        return KernelSlopes(2 * float(slopes.sum()), 2 * self.offset**2 * total, by_length)
+
+    @staticmethod
+    def _by_features(X: Instances, Z: Floats, slopes: Floats) -> Floats:
+        """Return the sum of slopes times squared differences, for every feature."""
         rows, columns = slopes.sum(axis=1), slopes.sum(axis=0)
         if not sp.issparse(X):  # distances do not see a shift, sums of squares round less with it
             shift = Z.mean(axis=0)
@@ -71,11 +90,27 @@ class Kernel(NamedTuple):
             squares = X**2
         else:
             squares = X.multiply(X)
-        by_feature = squares.T @ rows + (Z**2).T @ columns - 2 * (Z * (X.T @ slopes).T).sum(axis=0)
-        by_length = by_feature / self.length_scales**2
-        if len(self.length_scales) == 1:
-            by_length = by_length.sum(keepdims=True)
-        return KernelSlopes(2 * float(rows.sum()), 2 * self.offset**2 * total, by_length)
+        return np.asarray(squares.T @ rows + (Z**2).T @ columns - 2 * (Z * (X.T @ slopes).T).sum(axis=0))
+
+
+class Pairs(NamedTuple):
+    """Instances and points of a basis, with squared distances where these are needed more than once."""
+
+    X: Instances  # (n_X, n_features)
+    Z: Floats  # (n_Z, n_features)
+    squares: Floats | None = None  # (n_X, n_Z)
+    inner_squares: Floats | None = None  # (n_Z, n_Z)
+
+    @property
+    def inner(self) -> Pairs:
+        """The pairs of points."""
+        return Pairs(self.Z, self.Z, self.inner_squares)
+
+    def covariances(self, kernel: Kernel, backend: Backend) -> Floats:
+        """Return the covariance of all pairs, (n_X, n_Z)."""
+        if self.squares is None or len(kernel.length_scales) > 1:
+            return kernel.between(self.X, self.Z, backend)
+        return kernel.at_squares(self.squares)
 
 
 class KernelSlopes(NamedTuple):
@@ -147,9 +182,9 @@ def row_values(gram: Gram, weights: Floats, seen: Floats) -> Floats:
 class FullGram:
     """The Gram matrix of all training instances."""
 
-    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, merging: Merging, backend: Backend) -> None:
-        self.kernel, self.X, self.basis, self.merging = kernel, X, basis, merging
-        self.cross = self.inner = kernel.between(X, basis, backend)
+    def __init__(self, kernel: Kernel, pairs: Pairs, merging: Merging, backend: Backend) -> None:
+        self.kernel, self.basis, self.merging, self._pairs = kernel, pairs.Z, merging, pairs
+        self.cross = self.inner = pairs.covariances(kernel, backend)
 
     def lift(self, values: Floats) -> Floats:
         """Return the values: ``cross`` is K itself."""
@@ -176,17 +211,17 @@ class FullGram:
         """Write the derivatives out for all pairs of rows."""
         by_pair: Floats = self.merging.share_matrix(slopes.local).T @ slopes.middle
         by_pair += self.merging.collect(slopes.left)[:, None] * self.merging.collect(slopes.right)
-        return self.kernel.pull_back(self.X, self.basis, self.cross, by_pair)
+        return self.kernel.pull_back(self._pairs, self.cross, by_pair)
 
 
 class LowRankGram:
     """The Gram matrix that inducing points leave of it: K_nm K_mm^-1 K_mn."""
 
-    def __init__(self, kernel: Kernel, X: Instances, basis: Floats, merging: Merging, backend: Backend) -> None:
-        self.kernel, self.X, self.basis, self.merging = kernel, X, basis, merging
-        self.cross = kernel.between(X, basis, backend)
-        self.inner = kernel.between(basis, basis, backend)
-        self.inner.flat[:: len(basis) + 1] = kernel.variance + kernel.jitter
+    def __init__(self, kernel: Kernel, pairs: Pairs, merging: Merging, backend: Backend) -> None:
+        self.kernel, self.basis, self.merging, self._pairs = kernel, pairs.Z, merging, pairs
+        self.cross = pairs.covariances(kernel, backend)
+        self.inner = pairs.inner.covariances(kernel, backend)
+        self.inner.flat[:: len(self.basis) + 1] = kernel.variance + kernel.jitter
         self._lower = cholesky(self.inner, lower=True)
 
     def lift(self, values: Floats) -> Floats:
@@ -219,6 +254,6 @@ class LowRankGram:
         by_cross: Floats = self.merging.share_matrix(slopes.local).T @ (2 * slopes.middle)
         by_cross += row_left[:, None] * right
         by_cross += row_right[:, None] * left
-        first = self.kernel.pull_back(self.X, self.basis, self.cross, by_cross)
-        second = self.kernel.pull_back(self.basis, self.basis, self.inner, by_inner)
+        first = self.kernel.pull_back(self._pairs, self.cross, by_cross)
+        second = self.kernel.pull_back(self._pairs.inner, self.inner, by_inner)
         return first.plus(second)
