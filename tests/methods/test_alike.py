@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from gmil import APR, Bags, cross_validate
+from gmil import APR, EMDD, Bags, DiverseDensity, cross_validate
 from gmil.methods.shared.alike import once
 
 SETTINGS = [
@@ -16,6 +16,14 @@ SETTINGS = [
             {"scale": [None], "tau": [0.999, 0.9], "epsilon": [0.01, 0.1]},
             {"scale": ["standard"], "margin": [1.0, 0.5], "max_iter": [20, 1]},
         ],
+    ),
+    (
+        DiverseDensity(n_start_bags=2),
+        {"scale": ["standard", "minmax"], "max_iter": [6, 2, 100]},
+    ),
+    (
+        EMDD(n_start_bags=2),
+        {"scale": ["standard"], "n_concepts": [3, 1], "select": ["errors", "likelihood"], "max_iter": [25, 3]},
     ),
 ]
 

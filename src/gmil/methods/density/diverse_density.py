@@ -20,8 +20,9 @@ from gmil.methods.density.noisy_or import (
     bag_nll,
     exponents_of,
     labelled_instances,
-    maximise_likelihood,
+    likelihood_path,
 )
+from gmil.methods.shared.alike import alike, once, settings_together
 from gmil.methods.shared.columns import dense_columns, varying_columns
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT, parameter, parameters
@@ -96,10 +97,9 @@ class DensityClassifier(ScaledClassifier):
         starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, training.generator)
         data = labelled_instances(instances, bags.offsets, positive)
         initial = np.full(len(self.features_), self._initial_scale(len(self.features_)))
-        concepts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._search)(Concept(instances[row], initial), data) for row in starts
-        )
-        kept = self._choose(concepts, data)
+        tasks = (delayed(self._search)(Concept(instances[row], initial), data) for row in starts)
+        found = once(self, self._search_key(), lambda: Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks))
+        kept = self._choose([concepts[self.max_iter] for concepts in found], data)
         self.points_ = np.array([concept.point for concept in kept]) + origin
         self.scales_ = np.abs([concept.scales for concept in kept])
         self.nll_ = np.array([concept.nll for concept in kept])
@@ -107,8 +107,12 @@ class DensityClassifier(ScaledClassifier):
         self.threshold_ = self._threshold(self._training_distances(kept, data), data.positive)
 
     @abstractmethod
-    def _search(self, start: Concept, data: LabelledInstances) -> Concept:
-        """Return the concept that a start leads to, with its likelihood on the training bags."""
+    def _search(self, start: Concept, data: LabelledInstances) -> dict[int, Concept]:
+        """Return the concept that a start leads to, with its likelihood on the training bags, by ``max_iter``."""
+
+    def _search_key(self) -> tuple[Any, ...]:
+        """Return all that the concepts found depend on; a class adds its own."""
+        return self.scale, self.n_start_bags, self.n_starts_per_bag, self.initial_scale
 
     def _choose(self, concepts: list[Concept], data: LabelledInstances) -> list[Concept]:  # noqa: ARG002  EMDD uses it
         """Return the concept with the greatest likelihood, the first of equals."""
@@ -220,5 +224,9 @@ class DiverseDensity(DensityClassifier):
     True
     """
 
-    def _search(self, start: Concept, data: LabelledInstances) -> Concept:
-        return maximise_likelihood(start, data, self.max_iter)
+    _folds_together = settings_together
+
+    def _search(self, start: Concept, data: LabelledInstances) -> dict[int, Concept]:
+        # A search with fewer iterations is the beginning of one with more.
+        wanted = {model.max_iter for model in alike(self) if model._search_key() == self._search_key()}
+        return likelihood_path(start, data, wanted)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gmil.base import register
 from gmil.methods.density.diverse_density import DensityClassifier
 from gmil.methods.density.noisy_or import Concept, LabelledInstances, alternate
+from gmil.methods.shared.alike import settings_together
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 
 
@@ -86,8 +89,13 @@ class EMDD(DensityClassifier):
     select: str = parameter(default="errors", rules=[{"errors", "likelihood"}])
     max_rounds: int = parameter(default=10, rules=[AT_LEAST_ONE])
 
-    def _search(self, start: Concept, data: LabelledInstances) -> Concept:
-        return alternate(start, data, self.max_iter, self.max_rounds)
+    _folds_together = settings_together
+
+    def _search(self, start: Concept, data: LabelledInstances) -> dict[int, Concept]:
+        return {self.max_iter: alternate(start, data, self.max_iter, self.max_rounds)}
+
+    def _search_key(self) -> tuple[Any, ...]:
+        return *super()._search_key(), self.max_iter, self.max_rounds
 
     def _choose(self, concepts: list[Concept], data: LabelledInstances) -> list[Concept]:
         def cost(concept: Concept) -> tuple[int, float]:

@@ -14,6 +14,8 @@ from scipy.optimize import minimize
 from gmil.engine import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gmil.engine.arrays import Booleans, Floats, Integers
 
 LEAST_EXPONENT = 1e-9
@@ -136,11 +138,32 @@ def _halves(values: Floats) -> tuple[Floats, Floats]:
 
 def maximise_likelihood(start: Concept, data: LabelledInstances, max_iter: int) -> Concept:
     """Improve point and scales by L-BFGS; its line search never accepts a concept worse than ``start``."""
+    return likelihood_path(start, data, {max_iter})[max_iter]
+
+
+def likelihood_path(start: Concept, data: LabelledInstances, stops: Collection[int]) -> dict[int, Concept]:
+    """Improve point and scales by L-BFGS; return the concepts that it has after so many iterations at most."""
+    met: list[Floats] = []
+
+    def keep(x: Floats) -> None:
+        met.append(np.copy(x) if len(met) + 1 in stops else x[:0])
+
     parameters = np.concatenate([start.point, start.scales])
-    options = {"maxiter": max_iter, "ftol": _TOLERANCE}
-    found = minimize(nll_and_gradient, parameters, args=(data,), jac=True, method="L-BFGS-B", options=options)
-    point, scales = _halves(found.x)
-    return Concept(point, scales, float(found.fun), start.n_iter + int(found.nit))
+    found = minimize(
+        nll_and_gradient,
+        parameters,
+        args=(data,),
+        jac=True,
+        method="L-BFGS-B",
+        callback=keep if len(stops) > 1 else None,
+        options={"maxiter": max(stops), "ftol": _TOLERANCE},
+    )
+    ended = Concept(*_halves(found.x), float(found.fun), start.n_iter + int(found.nit))
+    return {n: ended if n >= found.nit else _reached(met[n - 1], data, start.n_iter + n) for n in stops}
+
+
+def _reached(parameters: Floats, data: LabelledInstances, n_iter: int) -> Concept:
+    return Concept(*_halves(parameters), nll_and_gradient(parameters, data)[0], n_iter)
 
 
 def concept_nll(concept: Concept, data: LabelledInstances) -> float:

@@ -27,6 +27,11 @@ def settings_together(self: Any, work: FoldWork) -> Worker | None:
     return partial(_decide_folds, self) if several and two_classes else None
 
 
+def alike(model: Any) -> list[Any]:
+    """Return the models of all settings in the same fold, or the model itself where it is fitted alone."""
+    return getattr(model, "_alike", None) or [model]
+
+
 def once(model: Any, key: Hashable, make: Callable[[], Work]) -> Work:
     """Return a piece of work, made only if no other setting of the same fold has made it.
 
@@ -57,8 +62,8 @@ def _decide_fold(estimator: Any, work: FoldWork, fold: Fold) -> list[Floats]:
     made: dict[Hashable, Any] = {}
     training, held_out = work.bags[fold.training], work.bags[~fold.training]
     decisions = np.full((len(work.settings), 1, 1, len(work.bags)), np.nan)
-    for setting, found in zip(work.settings, decisions, strict=True):
-        model = with_seed(estimator, fold.seed, setting)
-        model._made = made
+    models = [with_seed(estimator, fold.seed, setting) for setting in work.settings]
+    for model, found in zip(models, decisions, strict=True):
+        model._made, model._alike = made, models
         found[0, 0, ~fold.training] = model.fit(training, work.y[fold.training])._decide(held_out)
     return list(decisions)
