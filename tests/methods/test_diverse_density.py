@@ -13,6 +13,7 @@ import gmil
 from gmil import EMDD, Bags, DiverseDensity, cross_validate
 from gmil.datasets import load
 from gmil.methods.density.diverse_density import choose_starts
+from gmil.methods.density.lockstep import in_step
 from gmil.methods.density.noisy_or import (
     LEAST_EXPONENT,
     Concept,
@@ -21,8 +22,11 @@ from gmil.methods.density.noisy_or import (
     concept_nll,
     exponents_of,
     labelled_instances,
+    likelihood_path,
+    likelihood_paths,
     maximise_likelihood,
     nll_and_gradient,
+    nlls_and_gradients,
 )
 
 BOTH = pytest.mark.parametrize("method", [DiverseDensity, EMDD])
@@ -116,6 +120,48 @@ def test_the_gradient_is_that_of_finite_differences(problem):
     numeric = approx_fprime(parameters, lambda values: nll_and_gradient(values, data)[0], 1e-7)
     gradient = nll_and_gradient(parameters, data)[1]
     assert_allclose(gradient, numeric, rtol=2e-3, atol=2e-3 * max(1, np.abs(numeric).max()))
+
+
+@settings(max_examples=40)
+@given(problems(), st.integers(1, 5))
+def test_several_concepts_at_once_are_one_by_one(problem, n_concepts):
+    bags, positive, point, scales = problem
+    data, rng = data_of(bags, positive), np.random.default_rng(n_concepts)
+    parameters = np.concatenate([point, scales]) * rng.uniform(0.5, 1.5, size=(n_concepts, 2 * len(point)))
+    nlls, gradients = nlls_and_gradients(parameters, data)
+    for one, nll, gradient in zip(parameters, nlls, gradients, strict=True):
+        expected, slope = nll_and_gradient(one, data)
+        assert_allclose(nll, expected, rtol=1e-6)
+        assert_allclose(gradient, slope, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
+
+
+def test_searches_in_step_end_where_they_end_alone():
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(4, 3)) + 2 * (i % 2) for i in range(20)]
+    data = data_of(bags, np.arange(20) % 2 == 1)
+    starts = [Concept(bags[i % 20][0], np.full(3, 0.5)) for i in range(40)]  # more than go in step at once
+    paths = likelihood_paths(starts, data, {3, 8})
+    for start, path in zip(starts, paths, strict=True):
+        for n_iter, concept in likelihood_path(start, data, {3, 8}).items():
+            assert_allclose(path[n_iter].point, concept.point, rtol=1e-6, atol=1e-6)
+            assert_allclose(path[n_iter].nll, maximise_likelihood(start, data, n_iter).nll, rtol=1e-6)
+
+
+def test_large_data_are_searched_in_step(gaussian_bags, monkeypatch):
+    bags, y = gaussian_bags()
+    model = DiverseDensity(random_state=0)
+    alone = model.fit(bags, y).decision_function(bags)
+    monkeypatch.setattr("gmil.methods.density.diverse_density.MANY_NUMBERS", 0)
+    assert_allclose(model.fit(bags, y).decision_function(bags), alone, rtol=1e-4, atol=1e-4)
+
+
+def test_an_error_ends_all_searches_in_step():
+    def fail(parameters):
+        msg = f"{len(parameters)} at once"
+        raise ValueError(msg)
+
+    with pytest.raises(ValueError, match="3 at once"):
+        in_step(lambda start, own: own(np.array([start])), [1.0, 2.0, 3.0], fail)
 
 
 @settings(max_examples=30)

@@ -15,12 +15,14 @@ from gmil.engine import reference
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.noisy_or import (
+    MANY_NUMBERS,
     Concept,
     LabelledInstances,
     bag_nll,
     exponents_of,
     labelled_instances,
     likelihood_path,
+    likelihood_paths,
 )
 from gmil.methods.shared.alike import alike, once, settings_together
 from gmil.methods.shared.columns import dense_columns, varying_columns
@@ -97,14 +99,19 @@ class DensityClassifier(ScaledClassifier):
         starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, training.generator)
         data = labelled_instances(instances, bags.offsets, positive)
         initial = np.full(len(self.features_), self._initial_scale(len(self.features_)))
-        tasks = (delayed(self._search)(Concept(instances[row], initial), data) for row in starts)
-        found = once(self, self._search_key(), lambda: Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks))
+        begin = [Concept(instances[row], initial) for row in starts]
+        found = once(self, self._search_key(), lambda: self._search_all(begin, data))
         kept = self._choose([concepts[self.max_iter] for concepts in found], data)
         self.points_ = np.array([concept.point for concept in kept]) + origin
         self.scales_ = np.abs([concept.scales for concept in kept])
         self.nll_ = np.array([concept.nll for concept in kept])
         self.n_iter_ = max(1, *(concept.n_iter for concept in kept))
         self.threshold_ = self._threshold(self._training_distances(kept, data), data.positive)
+
+    def _search_all(self, starts: list[Concept], data: LabelledInstances) -> list[dict[int, Concept]]:
+        tasks = (delayed(self._search)(start, data) for start in starts)
+        found: list[dict[int, Concept]] = Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks)
+        return found
 
     @abstractmethod
     def _search(self, start: Concept, data: LabelledInstances) -> dict[int, Concept]:
@@ -226,7 +233,15 @@ class DiverseDensity(DensityClassifier):
 
     _folds_together = settings_together
 
+    def _search_all(self, starts: list[Concept], data: LabelledInstances) -> list[dict[int, Concept]]:
+        # Of many numbers it is faster to read each once for all searches, in step, than for every search again.
+        if data.terms.size < MANY_NUMBERS:
+            return super()._search_all(starts, data)
+        return likelihood_paths(starts, data, self._wanted())
+
     def _search(self, start: Concept, data: LabelledInstances) -> dict[int, Concept]:
-        # A search with fewer iterations is the beginning of one with more.
-        wanted = {model.max_iter for model in alike(self) if model._search_key() == self._search_key()}
-        return likelihood_path(start, data, wanted)
+        return likelihood_path(start, data, self._wanted())
+
+    def _wanted(self) -> set[int]:
+        """Return the iterations of all models alike: a search with fewer is the beginning of one with more."""
+        return {model.max_iter for model in alike(self) if model._search_key() == self._search_key()}

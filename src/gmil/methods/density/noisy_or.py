@@ -6,17 +6,21 @@ p = exp(-a), a = sum_d s_d^2 (x_d - t_d)^2; a bag is positive unless all of its 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from gmil.engine import resolve
+from gmil.methods.density.lockstep import in_step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from gmil.engine.arrays import Booleans, Floats, Integers
+
+    _Function = Callable[[Floats], tuple[float, Floats]]
 
 LEAST_EXPONENT = 1e-9
 """An instance on the concept point has this exponent in place of 0, where a negative one would cost infinity."""
@@ -29,6 +33,10 @@ _TOLERANCE = 1e-5
 
 _LEAST_GAIN = 1e-3
 """EM-DD ends where a round improves the likelihood by less than this share of it."""
+
+
+MANY_NUMBERS = 1 << 21
+"""Numbers of the instances above which it takes longer to read them than to wait for other searches."""
 
 
 class Concept(NamedTuple):
@@ -116,19 +124,42 @@ def bag_nll(exponents: Floats, offsets: Integers) -> tuple[Floats, Floats]:
 
 def nll_and_gradient(parameters: Floats, data: LabelledInstances) -> tuple[float, Floats]:
     """Return the negative log-likelihood of all bags and its gradient by the point and the scales."""
-    point, scales = _halves(parameters)
-    exponents = exponents_of(data.terms, point, scales)
+    exponents = exponents_of(data.terms, *_halves(parameters))
+    total, weights = _nll_and_weights(exponents, data)
+    return total, _gradient(parameters, weights @ data.terms, weights)
+
+
+def nlls_and_gradients(parameters: Floats, data: LabelledInstances) -> tuple[Floats, Floats]:
+    """Return the same for several concepts, (n_concepts,) and (n_concepts, 2 * n_features), by products of matrices."""
+    points, scales = np.split(parameters, 2, axis=1)
+    squares = scales**2
+    exponents = np.concatenate([-2 * squares * points, squares], axis=1) @ data.terms.T
+    exponents += (squares * points**2).sum(axis=1)[:, None]
+    found = [_nll_and_weights(np.maximum(own, 0, out=own), data) for own in exponents]
+    weights = np.array([own for _, own in found])
+    sums = weights @ data.terms
+    gradients = [_gradient(*parts) for parts in zip(parameters, sums, weights, strict=True)]
+    return np.array([nll for nll, _ in found]), np.array(gradients)
+
+
+def _nll_and_weights(exponents: Floats, data: LabelledInstances) -> tuple[float, Floats]:
+    """Return the negative log-likelihood, and its derivative by the exponent of every instance."""
     inside = data.n_positive_instances
     nll, positive_weights = bag_nll(exponents[:inside], data.offsets[: data.n_positive + 1])
     outside = np.maximum(exponents[inside:], LEAST_EXPONENT)
     with np.errstate(over="ignore"):
-        weights = np.concatenate([positive_weights, -1 / np.expm1(outside)])  # d nll / d exponent
-    total = float(nll.sum() - log_not(outside).sum())
-    by_features, by_squares = _halves(weights @ data.terms)
+        weights = np.concatenate([positive_weights, -1 / np.expm1(outside)])
+    return float(nll.sum() - log_not(outside).sum()), weights
+
+
+def _gradient(parameters: Floats, sums: Floats, weights: Floats) -> Floats:
+    """Return the gradient by the point and the scales, from the weighted sums of features and of squares."""
+    point, scales = _halves(parameters)
+    by_features, by_squares = _halves(sums)
     mass = weights.sum()
     by_point = -2 * scales**2 * (by_features - point * mass)
     by_scales = 2 * scales * (by_squares - 2 * point * by_features + point**2 * mass)
-    return total, np.concatenate([by_point, by_scales])
+    return np.concatenate([by_point, by_scales])
 
 
 def _halves(values: Floats) -> tuple[Floats, Floats]:
@@ -141,18 +172,22 @@ def maximise_likelihood(start: Concept, data: LabelledInstances, max_iter: int) 
     return likelihood_path(start, data, {max_iter})[max_iter]
 
 
-def likelihood_path(start: Concept, data: LabelledInstances, stops: Collection[int]) -> dict[int, Concept]:
-    """Improve point and scales by L-BFGS; return the concepts that it has after so many iterations at most."""
+def likelihood_path(
+    start: Concept, data: LabelledInstances, stops: Collection[int], function: _Function | None = None
+) -> dict[int, Concept]:
+    """Improve point and scales by L-BFGS; return the concepts that it has after so many iterations at most.
+
+    ``function``, if given, is `nll_and_gradient` of these data, of whatever rounding.
+    """
     met: list[Floats] = []
+    function = functools.partial(nll_and_gradient, data=data) if function is None else function
 
     def keep(x: Floats) -> None:
         met.append(np.copy(x) if len(met) + 1 in stops else x[:0])
 
-    parameters = np.concatenate([start.point, start.scales])
     found = minimize(
-        nll_and_gradient,
-        parameters,
-        args=(data,),
+        function,
+        np.concatenate([start.point, start.scales]),
         jac=True,
         method="L-BFGS-B",
         callback=keep if len(stops) > 1 else None,
@@ -160,6 +195,14 @@ def likelihood_path(start: Concept, data: LabelledInstances, stops: Collection[i
     )
     ended = Concept(*_halves(found.x), float(found.fun), start.n_iter + int(found.nit))
     return {n: ended if n >= found.nit else _reached(met[n - 1], data, start.n_iter + n) for n in stops}
+
+
+def likelihood_paths(
+    starts: Sequence[Concept], data: LabelledInstances, stops: Collection[int]
+) -> list[dict[int, Concept]]:
+    """Return `likelihood_path` of every start, where all go in step."""
+    function = functools.partial(nlls_and_gradients, data=data)
+    return in_step(lambda start, own: likelihood_path(start, data, stops, own), starts, function)
 
 
 def _reached(parameters: Floats, data: LabelledInstances, n_iter: int) -> Concept:
