@@ -20,7 +20,7 @@ from setuptools.command.sdist import sdist
 from setuptools.errors import CompileError
 
 NATIVE = Path("src/gmil/engine/native")
-COMMON = ["dispatch", "empty", "histograms", "memory", "threads", "variant_baseline"]
+COMMON = ["dispatch", "empty", "histograms", "margin_program", "memory", "threads", "variant_baseline"]
 
 # GMIL_ABI3=1, for wheels, builds one binary for this version of Python and all later ones (the limited API). An empty
 # call takes half a microsecond longer then, what kernels compute no longer. Free-threaded Python has none.

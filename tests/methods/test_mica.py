@@ -12,10 +12,17 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 import gmil
 from gmil import MICA, Bags, BagValidationError, GmilError
-from gmil.engine import resolve
+from gmil.engine import available_backends, resolve
 from gmil.methods.svm import mica, mica_training
 from gmil.methods.svm.kernels import hinge
-from gmil.methods.svm.mica_training import best_threshold, plane_objective, slack_costs, solve_plane, train_mica
+from gmil.methods.svm.mica_training import (
+    best_threshold,
+    plane_objective,
+    slack_costs,
+    solve_compiled,
+    solve_plane,
+    train_mica,
+)
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=20)
@@ -38,9 +45,9 @@ def arranged(draw):
 
 
 def test_the_line():
-    """Means 2 and 3 ask for the slope 2; then 4 and the mean 3 for 1; then 4 and 5 for 2/3, cut at 2.5."""
+    """Means 2 and 3 ask for the slope 2. Cut at 2.5, the mean 3 is on the margin and moves too: 4 and 5 ask for 2/3."""
     model = MICA(1000.0, scale=None).fit(LINE, LINE_Y)
-    assert_allclose(model.objectives_, [2, 1, 2 / 3], atol=1e-6)
+    assert_allclose(model.objectives_, [2, 2 / 3], atol=1e-6)
     assert_allclose(model.support_instances_, [[2 / 3]], atol=1e-6)
     assert_allclose(model.score_instances([[[2.5], [4.0]]]), [0, 1], atol=1e-6)
     assert_allclose(model.decision_function([[[0.0], [3.0]], [[1.0]]]), [1 / 3, -1], atol=1e-6)
@@ -204,9 +211,87 @@ def test_bad_input_is_refused(gaussian_bags, monkeypatch):
     class Unsolved:
         x, message = None, "Time limit reached."
 
+    monkeypatch.setattr(mica_training, "solve_compiled", lambda *_: None)
     monkeypatch.setattr(mica_training, "linprog", lambda *_, **__: Unsolved)
     with pytest.raises(GmilError, match=r"linear program of MICA was not solved: Time limit reached\."):
         MICA().fit(bags, y)
+
+
+# ------------------------------------------------------------------ the compiled simplex method
+
+compiled = pytest.mark.skipif("native" not in available_backends(), reason="The kernels are not compiled here.")
+
+
+@compiled
+def test_two_points_by_hand():
+    """2w - t >= 1 and t >= 1: the weight and the threshold are 1; a half of each point adds up to that."""
+    rows = np.array([[2.0, 1.0], [0.0, -1.0]])
+    prices, shares = resolve("native").margin_program(rows, np.array([9.0, 9.0]))
+    assert_allclose(prices, [1, -1], atol=1e-12)
+    assert_allclose(shares, [0.5, 0.5], atol=1e-12)
+    prices, shares = resolve("native").margin_program(rows, np.array([0.25, 9.0]))  # slack is cheaper than a weight
+    assert_allclose(prices[0], 0, atol=1e-12)
+    assert_allclose(shares, [0.25, 0.25], atol=1e-12)
+
+
+@compiled
+@few
+@given(st.integers(0, 10_000), st.sampled_from([1e-3, 1.0, 100.0, 1e4]), st.booleans(), st.booleans())
+def test_compiled_programs_are_those_of_scipy(seed, nu, balance, repeated):
+    rng = np.random.default_rng(seed)
+    n_points, n_negatives, n_features = rng.integers(1, (20, 60, 30))
+    points = rng.normal(size=(n_points, n_features)) + rng.uniform(0, 2)
+    negatives = rng.normal(size=(n_negatives, n_features))
+    if repeated:  # equal rows, equal columns and whole numbers make many solutions, and steps of length zero
+        points, negatives = np.round(points), np.round(np.repeat(negatives, 2, axis=0))
+        points, negatives = np.tile(points, (2, 2)), np.tile(negatives, (1, 2))
+    costs = slack_costs(nu, np.ones(len(points)), rng.integers(0, 3, len(negatives)) + 1e-3, balance)
+    weights, threshold, _ = solve_plane(points, negatives, costs, np.arange(len(negatives)))
+    expected = plane_objective(weights, threshold, points @ weights, negatives @ weights, costs)
+    found = solve_compiled(points, negatives, costs, resolve("native"))
+    assert found is not None
+    weights, threshold = found
+    assert_allclose(
+        plane_objective(weights, threshold, points @ weights, negatives @ weights, costs),
+        expected,
+        rtol=1e-6,
+        atol=1e-9,
+    )
+
+
+@compiled
+def test_a_compiled_solution_must_be_proven(monkeypatch):
+    points, negatives = np.array([[2.0], [3.0]]), np.array([[0.0], [0.5]])
+    costs, backend = slack_costs(10.0, np.ones(2), np.ones(2), balance=True), resolve("native")
+    assert solve_compiled(points, negatives, costs, backend) is not None
+    prices, shares = backend.margin_program(np.array([[2.0, 1], [3, 1], [0, -1], [-0.5, -1]]), np.full(4, 5.0))
+    for wrong in (None, (1.1 * prices, shares), (prices, 1.1 * shares), (prices, -shares)):
+        monkeypatch.setattr(type(backend), "margin_program", lambda *_, wrong=wrong: wrong)
+        assert solve_compiled(points, negatives, costs, backend) is None
+    assert solve_compiled(points, negatives, costs, resolve("numpy")) is None
+    assert solve_compiled(points, sp.csr_array(negatives), costs, backend) is None
+
+
+@compiled
+def test_shapes_that_do_not_fit_are_refused():
+    from gmil.engine.native import _kernels
+
+    rows = np.ones((3, 2))
+    for most, prices, shares in ((2, 2, 3), (3, 3, 3), (3, 2, 2)):
+        with pytest.raises(ValueError, match="does not fit"):
+            _kernels.solve_margin_program(rows, np.ones(most), 9, np.ones(prices), np.ones(shares))
+    assert not _kernels.solve_margin_program(rows, np.ones(3), 0, np.ones(2), np.ones(3))
+
+
+@compiled
+def test_decisions_do_not_depend_on_the_solver(gaussian_bags, monkeypatch):
+    """A third of the points are on the margin up to rounding, which differs."""
+    bags, y = gaussian_bags(n_bags=40)
+    other = MICA().fit(bags, y)
+    monkeypatch.setattr(mica_training, "solve_compiled", lambda *_: None)
+    one = MICA().fit(bags, y)
+    assert_allclose(other.objectives_, one.objectives_, rtol=1e-8)
+    assert_allclose(other.decision_function(bags), one.decision_function(bags), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow

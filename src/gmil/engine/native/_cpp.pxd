@@ -109,6 +109,10 @@ cdef extern from "cpp/api.hpp" namespace "gmil" nogil:
         const int32_t*, const int64_t*, int64_t, const int64_t*, int64_t, int64_t*
     )
 
+    bint c_solve_margin_program "gmil::solve_margin_program"(
+        const double*, const double*, int64_t, int64_t, int64_t, double*, double*
+    ) except +raise_python_error
+
     void c_join_helpers "gmil::join_helpers"()
     void c_forget_helpers "gmil::forget_helpers"()
     void set_interrupt_check(int (*)() noexcept nogil)

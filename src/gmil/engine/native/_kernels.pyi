@@ -60,6 +60,7 @@ def class_histograms(
     classes: Integers,
     out: Integers,
 ) -> None: ...
+def solve_margin_program(rows: Floats, most: Floats, max_steps: int, prices: Floats, shares: Floats) -> bool: ...
 def gram_seed(
     gram: Floats,
     members: Integers,

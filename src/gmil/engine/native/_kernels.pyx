@@ -20,8 +20,8 @@ from gmil.engine.native._checks cimport (
 )
 from gmil.engine.native._cpp cimport (
     PyErr_CheckSignals, PyThread_get_thread_ident, active_variant, bag_rows, c_bag_histograms, c_bag_reduce,
-    c_class_histograms, c_forget_helpers, c_join_helpers, cells_of, first_bad_row, frames_of, gram_jobs, grid_of,
-    kMostFaces, kernels_for, n_variants, polyhedron_of, real, rows, set_interrupt_check, sparse_factors,
+    c_class_histograms, c_forget_helpers, c_join_helpers, c_solve_margin_program, cells_of, first_bad_row, frames_of,
+    gram_jobs, grid_of, kMostFaces, kernels_for, n_variants, polyhedron_of, real, rows, set_interrupt_check, sparse_factors,
     sparse_rows, svm_problem, use_variant, variant_name, weighted_bags,
 )
 
@@ -234,6 +234,21 @@ def class_histograms(
     with nogil:
         bad = c_class_histograms(&labels[0], &offsets[0], n_bags, &classes[0], n_bins, &out[0, 0])
     require_labels(bad, labels, n_bins)
+
+
+def solve_margin_program(
+    const double[:, ::1] rows, const double[::1] most, int64_t max_steps, double[::1] prices, double[::1] shares
+):
+    cdef int64_t n_rows = rows.shape[0], n_columns = rows.shape[1]
+    cdef bint solved
+    require(n_rows > 0 and n_columns > 0, "rows")
+    require(most.shape[0] == n_rows and shares.shape[0] == n_rows, "most")
+    require(prices.shape[0] == n_columns, "prices")
+    with nogil:
+        solved = c_solve_margin_program(
+            &rows[0, 0], &most[0], n_rows, n_columns, max_steps, &prices[0], &shares[0]
+        )
+    return solved
 
 
 def gram_seed(

@@ -236,6 +236,17 @@ class NativeBackend:
         _kernels.class_histograms(_plain(labels, np.int32), cuts, groups, counts)
         return counts
 
+    def margin_program(self, rows: Floats, most: Floats) -> tuple[Floats, Floats] | None:
+        """Solve the linear program of MICA, see `gmil.methods.svm.mica_training`; return prices and shares.
+
+        None where rounding got in the way, or where it takes too many steps.
+        """
+        rows = _plain(rows, np.float64)
+        prices, shares = np.empty(rows.shape[1]), np.empty(rows.shape[0])
+        max_steps = 50 * sum(rows.shape)
+        solved = _kernels.solve_margin_program(rows, _plain(most, np.float64), max_steps, prices, shares)
+        return (prices, shares) if solved else None
+
     def _between_rows(self, kernel: Any, X: Floats, Y: Floats) -> Floats:
         X, Y = _dense(X, Y)
         out = np.empty((len(X), len(Y)), dtype=X.dtype)

@@ -25,8 +25,17 @@ for it takes half the time; but now and then the simplex method gets lost, and t
 _FIRST_ROWS = 1000
 """Negative instances that the first program holds; those that it gets wrong follow."""
 
+_MOST_ROWS = 3000
+"""Programs of dense rows, up to so many, are left to the compiled simplex method where there is one. It takes a step
+for every row that has slack, most of which SciPy's method passes over."""
+_MOST_ENTRIES = 1 << 22
+"""And up to so many numbers, 32 MiB: it knows nothing of zeros."""
+
+_GAP = 1e-7
+"""How far a compiled solution may be from what duality proves, and from its constraints, relative to their size."""
+
 _TOLERANCE = 1e-6
-"""Below the feasibility tolerance of the solver nothing counts as violated."""
+"""Below the feasibility tolerance of the solver nothing counts as violated, or as beyond the margin."""
 
 
 class SlackCosts(NamedTuple):
@@ -68,7 +77,12 @@ def train_mica(
     objectives: list[float] = []
     reason = "iterations"
     for _ in range(max_iter):
-        weights, threshold, active = solve_plane(mixture @ inside, negatives, costs, active)
+        points = mixture @ inside
+        found = solve_compiled(points, negatives, costs, backend)
+        if found is None:
+            weights, threshold, active = solve_plane(points, negatives, costs, active)
+        else:
+            weights, threshold = found
         scores, negative_scores = np.asarray(inside @ weights), np.asarray(negatives @ weights)
         chosen = mixture @ scores
         objectives.append(plane_objective(weights, threshold, chosen, negative_scores, costs))
@@ -77,7 +91,8 @@ def train_mica(
             break
         best = first_maxima(scores, offsets, backend)
         moved = best_threshold(scores[best], negative_scores, costs)
-        fails = chosen - moved < 1
+        # A third of all points are on the margin exactly, where rounding must not decide: they move too.
+        fails = chosen - moved < 1 + _TOLERANCE
         if not (fails & (scores[best] > chosen)).any():
             reason = "converged"
             break
@@ -91,6 +106,31 @@ def plane_objective(
     """Return the 1-norm of the weights plus the cost of the slacks of points of positive bags and of negatives."""
     by_points = (costs.points * hinge(chosen - threshold)).sum()
     return float(np.abs(weights).sum() + by_points + costs.negatives @ hinge(threshold - negative_scores))
+
+
+def solve_compiled(
+    points: Any, negatives: Instances, costs: SlackCosts, backend: Backend
+) -> tuple[Floats, float] | None:
+    """Solve for the plane as `solve_plane` does, in a fraction of the time; return weights and threshold.
+
+    None where the backend has no such kernel, where the program is not for it, or where its solution is not proven.
+    """
+    kernel = getattr(backend, "margin_program", None)
+    n_rows, n_columns = points.shape[0] + negatives.shape[0], points.shape[1] + 1
+    if kernel is None or sp.issparse(negatives) or n_rows > _MOST_ROWS or n_rows * n_columns > _MOST_ENTRIES:
+        return None
+    sides = np.repeat([1.0, -1.0], [points.shape[0], negatives.shape[0]])
+    rows, most = np.column_stack([np.concatenate([points, -negatives]), sides]), np.concatenate(costs)
+    found = kernel(rows, most)
+    if found is None:
+        return None
+    prices, shares = found
+    excess = np.abs(shares @ rows) - np.append(np.ones(n_columns - 1), 0)
+    outside = max(float((-shares).max()), float((shares - most).max()), float(excess.max()))
+    objective = np.abs(prices[:-1]).sum() + most @ hinge(rows @ prices)
+    # No plane costs less than shares that keep to their constraints add up to.
+    proven = outside <= _GAP and abs(objective - shares.sum()) <= _GAP * max(1.0, objective)
+    return (prices[:-1], -float(prices[-1])) if proven else None
 
 
 def solve_plane(

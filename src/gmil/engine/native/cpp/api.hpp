@@ -8,6 +8,7 @@
 
 #include "dispatch.hpp"
 #include "histograms.hpp"
+#include "margin_program.hpp"
 #include "threads.hpp"
 
 namespace gmil {
