@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+
+from gmil.engine.sparse_rows import rows_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,17 +31,16 @@ class Points(NamedTuple):
 
 
 def block_rbf_sums(
-    left: Points, right: Points, gammas: Sequence[float], sq_distances: Callable[[Instances, Floats], Floats]
+    left: Points, right: Points, gammas: Sequence[float], sq_distances: Callable[[Instances, Instances], Floats]
 ) -> Floats:
     """Return `gmil.engine.reference.rbf_sums` by blocks of distances, which ``sq_distances`` computes."""
     sums = np.zeros((len(gammas), len(left.offsets) - 1, len(right.offsets) - 1))
     for columns, right_bags, right_cuts in _blocks(right):
-        block = right.features[columns]
-        centers = block.toarray() if sp.issparse(block) else block
+        block = rows_beside(left.features, right.features, columns)
         for rows, left_bags, left_cuts in _blocks(left):
             if left is right and rows.start > columns.start:
                 break
-            squares = np.asarray(sq_distances(left.features[rows], centers), dtype=np.float64)
+            squares = np.asarray(sq_distances(left.features[rows], block), dtype=np.float64)
             values = np.empty_like(squares)
             for total, gamma in zip(sums, gammas, strict=True):
                 np.exp(np.multiply(squares, -gamma, out=values), out=values)

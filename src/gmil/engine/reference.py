@@ -13,6 +13,7 @@ from gmil.engine.columns import column_ranks as column_ranks  # these too are pa
 from gmil.engine.columns import l1_distances as l1_distances
 from gmil.engine.margins import solve_svm as solve_svm
 from gmil.engine.rbf import block_rbf_sums
+from gmil.engine.sparse_rows import row_products, rows_beside
 from gmil.engine.sparse_rows import sparse_sq_distances as sparse_sq_distances
 
 if TYPE_CHECKING:
@@ -59,11 +60,12 @@ class BagMinima(NamedTuple):
     second: Floats  # (n_bags, ...): the smallest of the other rows, infinity in a bag of one
 
 
-def sq_distances(X: Instances, centers: Floats) -> Floats:
+def sq_distances(X: Instances, centers: Instances) -> Floats:
     """Return squared Euclidean distances between instances and centres, (n_instances, n_centers).
 
     They are expanded as x.x - 2 x.c + c.c around the mean of the centres, which keeps the cancellation
-    relative to the spread of the data and not to its distance from the origin.
+    relative to the spread of the data and not to its distance from the origin. Centres may be sparse where instances
+    are, and nothing is moved then.
     """
     if sp.issparse(X):
         return _expand(X, centers)
@@ -85,11 +87,11 @@ def rbf_sums(left: Points, right: Points, gammas: Sequence[float]) -> Floats:
     return block_rbf_sums(left, right, gammas, sq_distances)
 
 
-def _expand(X: Instances, centers: Floats) -> Floats:
-    squares: Floats = np.asarray(X @ centers.T)  # (n_instances, n_centers)
+def _expand(X: Instances, centers: Instances) -> Floats:
+    squares = row_products(X, centers)  # (n_instances, n_centers)
     squares *= -2
     squares += row_sq_norms(X)[:, None]
-    squares += np.einsum("ij,ij->i", centers, centers)
+    squares += row_sq_norms(centers)
     return np.maximum(squares, 0, out=squares)
 
 
@@ -163,7 +165,7 @@ def _draw(chances: Floats, uniforms: Any) -> Any:
 
 
 def _sq_distances_to_rows(X: Instances, rows: Integers) -> Floats:
-    squares = sq_distances(X, dense_rows(X, rows))
+    squares = sq_distances(X, rows_beside(X, X, rows))
     squares[rows, np.arange(len(rows))] = 0  # a row is at distance zero from itself, whatever rounding says
     return squares
 

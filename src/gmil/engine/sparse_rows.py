@@ -5,9 +5,72 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 if TYPE_CHECKING:
-    from gmil.engine.arrays import Floats
+    from gmil.engine.arrays import Floats, Instances, Integers
+
+_SPARSE_UP_TO = 1 / 8
+"""The share of filled entries above which rows are multiplied faster as dense ones."""
+
+_MOST_FILLED = 1 / 2
+"""The share of columns that are filled above which leaving out the others is not worth a copy."""
+
+
+def rows_beside(X: Instances, Y: Instances, rows: Integers | slice) -> Instances:
+    """Return rows of ``Y`` as `row_products` and distances to rows of ``X`` want them: sparse where both are."""
+    picked = Y[rows]
+    return picked.toarray() if sp.issparse(picked) and not sp.issparse(X) else picked
+
+
+def row_products(X: Instances, Y: Instances) -> Floats:
+    """Return the products of the rows of two matrices as a dense array, (n_rows_of_X, n_rows_of_Y).
+
+    Of sparse rows, only the columns that both fill are met; ``Y`` may be sparse where ``X`` is.
+    """
+    if not sp.issparse(Y):
+        return np.asarray(X @ Y.T)
+    if Y.nnz > _SPARSE_UP_TO * Y.shape[0] * Y.shape[1]:
+        return np.asarray(X @ Y.toarray().T)
+    return np.asarray((X @ Y.T).toarray())
+
+
+def filled_columns(X: Instances) -> Integers | None:
+    """Return the columns that sparse rows fill, ascending, where these are few of many; None: work on all of them."""
+    if not sp.issparse(X):
+        return None
+    filled = np.unique(X.indices)
+    return filled if 0 < len(filled) <= _MOST_FILLED * X.shape[1] else None
+
+
+def in_all_columns(rows: Floats, columns: Integers | None, n_columns: int) -> Floats:
+    """Return dense rows of some columns as rows of all, zero in the others."""
+    if columns is None:
+        return rows
+    found = np.zeros((len(rows), n_columns), dtype=rows.dtype)
+    found[:, columns] = rows
+    return found
+
+
+def sparse_chebyshev(points: Any, X: Any) -> Floats:
+    """Return the largest absolute difference in a column between sparse rows, (n_points, n_rows).
+
+    Of a column that only one of two rows fills, the difference is its number; those that neither fills are not met.
+    """
+    found = np.zeros((points.shape[0], X.shape[0]))
+    filled = np.flatnonzero(np.diff(X.indptr))  # `reduceat` takes no empty rows
+    columns, point = X.tocsc(), np.zeros(X.shape[1])
+    for place, far in enumerate(found):
+        own = slice(points.indptr[place], points.indptr[place + 1])
+        at, values = points.indices[own], points.data[own]
+        if len(at):
+            far[:] = np.abs(columns[:, at].toarray() - values).max(axis=1)
+        if len(filled):
+            point[at] = values
+            of_entries = np.abs(X.data - point[X.indices])
+            far[filled] = np.maximum(far[filled], np.maximum.reduceat(of_entries, X.indptr[filled]))
+            point[at] = 0
+    return found
 
 
 def sparse_sq_distances(rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats:

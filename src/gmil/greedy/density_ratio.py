@@ -76,8 +76,8 @@ class DensityRatio(CodebookClassifier):
     -----
     The decision for the positive class is tau less the distance between the bag and the targets.
 
-    Training costs O(M N d) for M candidates and N instances of d features; sparse instances are made dense, some at
-    a time, for the box. A new bag costs O(n d) for each target.
+    Training costs O(M N d) for M candidates and N instances of d features; of sparse instances, d are those
+    that differ from zero. A new bag costs O(n d) for each target.
 
     References
     ----------
@@ -133,7 +133,7 @@ class DensityRatio(CodebookClassifier):
 
     def _fit_targets(self, instances: Instances, positive: Booleans, generator: np.random.Generator) -> None:
         candidates = self._candidates(positive, generator)
-        points = dense_rows(instances, candidates).astype(np.float64)
+        points = instances[candidates].astype(np.float64)
         self.width_ = (
             choose_width(points, instances, self.kernel, generator)
             if isinstance(self.width, str)
@@ -153,7 +153,7 @@ class DensityRatio(CodebookClassifier):
             return rows
         return np.sort(generator.choice(rows, self.n_candidates, replace=False))
 
-    def _ratios(self, points: Floats, instances: Instances, positive: Booleans) -> Floats:
+    def _ratios(self, points: Instances, instances: Instances, positive: Booleans) -> Floats:
         """Return Eq. 2 at every point, from shares: constants do not move the largest."""
         inside, outside = window_sums(points, instances, positive, self.kernel, self.width_)
         n_positive = int(positive.sum())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from gmil.engine.backends import resolve
 from gmil.engine.distances import distances
-from gmil.engine.reference import dense_rows
+from gmil.engine.sparse_rows import rows_beside, sparse_chebyshev
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +25,13 @@ _MOST_INSTANCES_OF_A_RULE = 10_000
 _HALVINGS = 60
 
 
-def window_sums(points: Floats, X: Instances, groups: Booleans, kernel: str, width: float) -> tuple[Floats, Floats]:
+def window_sums(points: Instances, X: Instances, groups: Booleans, kernel: str, width: float) -> tuple[Floats, Floats]:
     """Sum the window around every point over two groups of instances: the two sums of Eq. 2.
 
     Parameters
     ----------
     points : (n_points, n_features)
+        Sparse where the instances are.
     X : (n_instances, n_features)
     groups : (n_instances,)
         Whether an instance is of the first group.
@@ -42,19 +44,21 @@ def window_sums(points: Floats, X: Instances, groups: Booleans, kernel: str, wid
     inside, outside : (n_points,)
         Sums over the first and over the other group.
     """
-    sums = np.zeros((len(points), 2))
+    sums = np.zeros((points.shape[0], 2))
     member = np.column_stack([groups, ~groups]).astype(np.float64)
-    for rows in _row_blocks(X.shape[0], max(len(points), X.shape[1])):
+    for rows in _row_blocks(points, X):
         heights = window_heights(window_distances(points, X, rows, kernel), kernel, width)  # (n_points, n_rows)
         sums += heights @ member[rows]
     return sums[:, 0], sums[:, 1]
 
 
-def window_distances(points: Floats, X: Instances, rows: slice, kernel: str) -> Floats:
+def window_distances(points: Instances, X: Instances, rows: slice, kernel: str) -> Floats:
     """Return distances as the window sees them: the largest difference in a feature, or the Euclidean distance."""
     instances = X[rows].astype(np.float64)
     if kernel == "box":
-        return np.asarray(cdist(points, dense_rows(instances, np.arange(instances.shape[0])), "chebyshev"))
+        if sp.issparse(points):
+            return sparse_chebyshev(points, instances)
+        return np.asarray(cdist(points, rows_beside(points, instances, slice(None)), "chebyshev"))
     return distances(instances, points, resolve("numpy")).T
 
 
@@ -66,7 +70,7 @@ def window_heights(far: Floats, kernel: str, width: float) -> Floats:
 
 
 def choose_width(
-    points: Floats, X: Instances, kernel: str, generator: np.random.Generator, share: float | None = None
+    points: Instances, X: Instances, kernel: str, generator: np.random.Generator, share: float | None = None
 ) -> float:
     """Return the width at which the window of the median point holds a share of the instances.
 
@@ -74,10 +78,9 @@ def choose_width(
     which is what a density estimate needs. The rule looks at 200 points and 10 000 instances at most, drawn at random.
     """
     n_instances = X.shape[0]
-    points = points[_drawn(len(points), _MOST_POINTS_OF_A_RULE, generator)]
+    points = points[_drawn(points.shape[0], _MOST_POINTS_OF_A_RULE, generator)]
     X = X[_drawn(n_instances, _MOST_INSTANCES_OF_A_RULE, generator)]
-    blocks = _row_blocks(X.shape[0], max(len(points), X.shape[1]))
-    far = np.concatenate([window_distances(points, X, rows, kernel) for rows in blocks], axis=1)
+    far = np.concatenate([window_distances(points, X, rows, kernel) for rows in _row_blocks(points, X)], axis=1)
     share = 1 / np.sqrt(n_instances) if share is None else share
     if kernel == "box":
         nth = min(int(np.ceil(share * far.shape[1])), far.shape[1] - 1)
@@ -99,7 +102,7 @@ def _gaussian_width(far: Floats, share: float) -> float:
     return high
 
 
-def choose_apart(points: Floats, order: Integers, n_targets: int, kernel: str, width: float) -> Integers:
+def choose_apart(points: Instances, order: Integers, n_targets: int, kernel: str, width: float) -> Integers:
     """Return the first points in ``order`` whose windows do not overlap, ``n_targets`` at most.
 
     Two boxes overlap where their centres are nearer than an edge in every feature; Gaussians are taken to overlap
@@ -107,7 +110,7 @@ def choose_apart(points: Floats, order: Integers, n_targets: int, kernel: str, w
     """
     reach = width if kernel == "box" else 2 * width
     chosen: list[int] = []
-    free = np.ones(len(points), dtype=bool)
+    free = np.ones(points.shape[0], dtype=bool)
     for place in order:
         if len(chosen) == n_targets:
             break
@@ -117,9 +120,11 @@ def choose_apart(points: Floats, order: Integers, n_targets: int, kernel: str, w
     return np.array(chosen)
 
 
-def _row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+def _row_blocks(points: Instances, X: Instances) -> Iterator[slice]:
+    """Return rows of ``X`` that meet all points at once; sparse ones are never made dense."""
+    n_columns = points.shape[0] if sp.issparse(points) else max(points.shape)
     rows = max(1, _BLOCK_ENTRIES // n_columns)
-    return (slice(start, start + rows) for start in range(0, n_rows, rows))
+    return (slice(start, start + rows) for start in range(0, X.shape[0], rows))
 
 
 def _drawn(n_rows: int, most: int, generator: np.random.Generator) -> Integers | slice:

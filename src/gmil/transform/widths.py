@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gmil.engine import closeness, column_sizes, sq_differences_of
-from gmil.engine.reference import dense_rows, row_sq_norms
+from gmil.engine.reference import row_sq_norms
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -33,7 +33,7 @@ def median_gamma(
     if X.shape[0] < 2:
         return 1.0
     rows = rows_for_width(X.shape[0], generator)
-    sample = dense_rows(X, rows)
+    sample = X[rows]
     pairs = np.triu_indices(len(rows), k=1)
     squares = _sq_distances_of(sample, pairs, backend)
     if weights is None or (weights == weights[0]).all():
@@ -56,7 +56,7 @@ def median_distance(distances: Floats, counts: Floats | None = None) -> float:
     return float(np.median(distances[differ])) if counts is None else weighted_median(distances[differ], counts[differ])
 
 
-def _sq_distances_of(sample: Floats, pairs: tuple[Integers, Integers], backend: Backend) -> Floats:
+def _sq_distances_of(sample: Instances, pairs: tuple[Integers, Integers], backend: Backend) -> Floats:
     """Return squared distances of pairs of rows; copies of a row have none, whatever rounding leaves."""
     first, second = pairs
     norms = row_sq_norms(sample)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gmil.engine.distances import distances
-from gmil.engine.reference import dense_rows
+from gmil.engine.sparse_rows import rows_beside
 from gmil.errors import BagValidationError
 from gmil.methods.shared.columns import as_double
-from gmil.methods.svm.kernels import column_blocks
+from gmil.methods.svm.kernels import column_blocks, rows_at_once
 
 if TYPE_CHECKING:
     from gmil.engine import Backend
@@ -28,8 +28,6 @@ _MOST_STATES = 4000
 """Candidates of all bags together; beyond, every bag has fewer."""
 
 _MOST_BYTES = 4 << 30
-
-_BLOCK_ENTRIES = 1 << 22
 
 
 class Dissimilarity(NamedTuple):
@@ -51,9 +49,9 @@ class Dissimilarity(NamedTuple):
     def total(self, X: Instances, others: Instances, weights: Floats, backend: Backend) -> Floats:
         """Return the weighted dissimilarities between every row and all others, added up, (n_rows,)."""
         found = np.zeros(X.shape[0])
-        for columns in column_blocks(others) if self.kinds else []:
-            block = dense_rows(others, columns)
-            rows = max(1, _BLOCK_ENTRIES // max(block.shape))
+        for columns in column_blocks(X, others) if self.kinds else []:
+            block = rows_beside(X, others, columns)
+            rows = rows_at_once(block)
             for start in range(0, X.shape[0], rows):
                 apart = distances(as_double(X[start : start + rows]), block, backend)
                 found[start : start + rows] += weights @ self.of(apart).sum(axis=-1)
@@ -107,11 +105,11 @@ def best_candidates(scores: Floats, offsets: Integers, max_states: int) -> Candi
 
 
 def pairwise_distances(X: Instances, backend: Backend) -> Floats:
-    """Return the distances between all rows, (n_rows, n_rows); sparse rows are made dense block by block."""
+    """Return the distances between all rows, (n_rows, n_rows)."""
     X = as_double(X)
     found = np.empty((X.shape[0], X.shape[0]))
-    for columns in column_blocks(X):
-        found[:, columns] = distances(X, dense_rows(X, columns), backend)
+    for columns in column_blocks(X, X):
+        found[:, columns] = distances(X, X[columns], backend)
     return found
 
 

@@ -7,11 +7,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
 from scipy.special import logsumexp
 
 from gmil.base import register
 from gmil.engine import reference
+from gmil.engine.reference import dense_rows
 from gmil.greedy import voting
 from gmil.io.model_files.schema import Array, Count, Kind, Number
 from gmil.methods.density.noisy_or import (
@@ -25,7 +27,7 @@ from gmil.methods.density.noisy_or import (
     likelihood_paths,
 )
 from gmil.methods.shared.alike import alike, once, settings_together
-from gmil.methods.shared.columns import dense_columns, varying_columns
+from gmil.methods.shared.columns import dense_columns, varying_columns, working_columns
 from gmil.methods.shared.scaled import ScaledClassifier
 from gmil.parameters import ABOVE_ZERO, AT_LEAST_ONE, INSIDE_UNIT, parameter, parameters
 
@@ -92,14 +94,16 @@ class DensityClassifier(ScaledClassifier):
         # The search may end elsewhere after the least rounding: both precisions take the same way.
         scaled = self._fit_scaled(bags.with_instances(bags.instances.astype(np.float64)))
         self.features_ = varying_columns(scaled)
-        instances = dense_columns(scaled, self.features_)
-        # The search expands squares, which round by the distance of the data from the origin.
-        origin = instances.mean(axis=0) if self.space_.shift is None else np.zeros(len(self.features_))
-        instances -= origin
+        instances, origin = working_columns(scaled, self.features_), np.zeros(len(self.features_))
+        # The search expands squares, which round by the distance of the data from the origin: where most is zero, that
+        # is their mean as good as any.
+        if self.space_.shift is None and not sp.issparse(instances):
+            origin = instances.mean(axis=0)
+            instances -= origin
         starts = choose_starts(bags.offsets, positive, self.n_start_bags, self.n_starts_per_bag, training.generator)
         data = labelled_instances(instances, bags.offsets, positive)
         initial = np.full(len(self.features_), self._initial_scale(len(self.features_)))
-        begin = [Concept(instances[row], initial) for row in starts]
+        begin = [Concept(point, initial) for point in dense_rows(instances, starts)]
         found = once(self, self._search_key(), lambda: self._search_all(begin, data))
         kept = self._choose([concepts[self.max_iter] for concepts in found], data)
         self.points_ = np.array([concept.point for concept in kept]) + origin
@@ -215,8 +219,8 @@ class DiverseDensity(DensityClassifier):
     -----
     The decision for the positive class is log P(positive) less the log of the threshold.
 
-    An evaluation of the likelihood and its gradient costs O(N d) for N training instances. Sparse instances are made
-    dense, on the features that vary: 16 bytes for every value.
+    An evaluation of the likelihood and its gradient costs O(N d) for N training instances, and for sparse ones as
+    much as they have entries that are not zero.
 
     References
     ----------

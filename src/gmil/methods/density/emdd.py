@@ -69,8 +69,8 @@ class EMDD(DensityClassifier):
     -----
     The decision for the positive class is log P(positive) less the log of the threshold.
 
-    An E-step costs O(N d) for N training instances, an evaluation in the M-step O(n_bags d). Sparse instances are
-    made dense, on the features that vary: 16 bytes for every value.
+    An E-step costs O(N d) for N training instances, an evaluation in the M-step O(n_bags d); for sparse
+    instances, as much as they have entries that are not zero.
 
     References
     ----------

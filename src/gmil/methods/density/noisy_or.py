@@ -10,6 +10,7 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from gmil.engine import resolve
@@ -18,7 +19,7 @@ from gmil.methods.density.lockstep import in_step
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from gmil.engine.arrays import Booleans, Floats, Integers
+    from gmil.engine.arrays import Booleans, Floats, Instances, Integers
 
     _Function = Callable[[Floats], tuple[float, Floats]]
 
@@ -54,7 +55,7 @@ class LabelledInstances(NamedTuple):
     Every row holds the features and their squares: with both, exponents and gradients are one product each.
     """
 
-    terms: Floats  # (n_instances, 2 * n_features)
+    terms: Instances  # (n_instances, 2 * n_features)
     offsets: Integers  # (n_bags + 1,)
     n_positive: int  # positive bags, which come first
 
@@ -78,17 +79,19 @@ class LabelledInstances(NamedTuple):
         return LabelledInstances(self.terms[rows], np.arange(len(rows) + 1), self.n_positive)
 
 
-def labelled_instances(X: Floats, offsets: Integers, positive: Booleans) -> LabelledInstances:
+def labelled_instances(X: Instances, offsets: Integers, positive: Booleans) -> LabelledInstances:
     """Put the instances of positive bags before those of negative bags."""
     order = np.argsort(~positive, kind="stable")
     sizes = np.diff(offsets)
     new_offsets = np.concatenate([[0], np.cumsum(sizes[order])])
-    rows = np.arange(len(X)) + np.repeat(offsets[order] - new_offsets[:-1], sizes[order])
+    rows = np.arange(X.shape[0]) + np.repeat(offsets[order] - new_offsets[:-1], sizes[order])
     picked = X[rows].astype(np.float64)
-    return LabelledInstances(np.hstack([picked, picked**2]), new_offsets, int(positive.sum()))
+    both = [picked, picked**2]
+    terms = sp.csr_array(sp.hstack(both, format="csr")) if sp.issparse(picked) else np.hstack(both)
+    return LabelledInstances(terms, new_offsets, int(positive.sum()))
 
 
-def exponents_of(terms: Floats, point: Floats, scales: Floats) -> Floats:
+def exponents_of(terms: Instances, point: Floats, scales: Floats) -> Floats:
     """Return a of every instance, (n_instances,), from its features and their squares."""
     weights = scales**2
     exponents: Floats = terms @ np.concatenate([-2 * weights * point, weights])

@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from gmil.base import register
 from gmil.engine import resolve
+from gmil.engine.sparse_rows import filled_columns, in_all_columns
 from gmil.errors import BagValidationError
 from gmil.io.model_files.schema import Array, Count, Either, Kind, Number
 from gmil.methods.gaussian_process.evidence import Fit, Settings, TrainingSet, fit_posterior, maximise_evidence
@@ -91,7 +92,7 @@ class GPMIL(ScaledClassifier):
     Decisions are log-odds, with the variance of the soft maximum taken into account.
 
     The posterior is Gaussian around its mode, with the expected curvature of the likelihood. One evaluation of the
-    evidence and its gradient costs some tens of products O(N^2) with all N distinct instances, or O(N M) with M inducing
+    evidence and its gradient costs tens of products O(N^2) with all N distinct instances, or O(N M) with M inducing
     points, beside O(M^3) and what is cubic in the number of bags; memory is that of some matrices N x N or N x M.
 
     References
@@ -140,6 +141,9 @@ class GPMIL(ScaledClassifier):
         """Choose the covariance by its evidence and find the posterior of the instances."""
         bags, backend, generator = training.bags, training.backend, training.generator
         instances = as_double(self._fit_scaled(bags))
+        # The basis is zero where all instances are, and with one length scale for all such columns say nothing.
+        filled = None if self.ard or np.ndim(self.length_scale) else filled_columns(instances)
+        instances = instances if filled is None else instances[:, filled]
         start = self._start(instances, backend, generator)
         basis = choose_basis(instances, self._most_points(bags.n_instances), backend, generator)
         data = TrainingSet(instances, bags.offsets, training.positive.astype(np.float64), basis)
@@ -147,6 +151,7 @@ class GPMIL(ScaledClassifier):
         self.amplitude_, self.offset_, self.length_scales_ = fit.settings.kernel
         self.sharpness_, self.log_evidence_ = fit.settings.sharpness, fit.log_evidence
         self.basis_, self.weights_, self.variance_root_ = Posterior.of(fit, fit.gram.basis)[2:]
+        self.basis_ = in_all_columns(self.basis_, filled, bags.n_features)
 
     def _decide(self, X: Any) -> Floats:
         """Return the log-odds of every bag, (n_bags,), with the variance of its soft maximum taken into account."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gmil.engine.rbf import Points, own_rbf_sums
-from gmil.transform.space import dense
+from gmil.engine.sparse_rows import row_products, rows_beside
 from gmil.transform.widths import median_gamma
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def _sums_of_products(
     sums = np.zeros((len(kernels), len(left_offsets) - 1, len(right_offsets) - 1))
     mirrored = left is right and left_offsets is right_offsets
     for columns, right_bags, right_cut in _blocks(right_offsets):
-        block = dense(right[columns])
+        block = rows_beside(left, right, columns)
         for rows, left_bags, left_cut in _blocks(left_offsets):
             if mirrored and rows.start > columns.start:
                 break
-            base = np.asarray(left[rows] @ block.T)
+            base = row_products(left[rows], block)
             values = np.empty_like(base)
             for total, kernel in zip(sums, kernels, strict=True):
                 part = _sum_pairs(kernel.of(base, values), left_cut, right_cut, backend)

@@ -9,7 +9,6 @@ import numpy as np
 
 from gmil.engine.distances import distances
 from gmil.engine.rbf import Points
-from gmil.engine.reference import dense_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -27,7 +26,7 @@ _SHORTEST = 1e-3
 def within_bags(X: Instances, offsets: Integers, backend: Backend) -> Iterator[Floats]:
     """Yield the distances between the instances of every bag, (size, size) each."""
     for start, stop in itertools.pairwise(offsets):
-        bag = dense_rows(X, np.arange(start, stop))
+        bag = X[start:stop]
         yield distances(bag, bag, backend)
 
 

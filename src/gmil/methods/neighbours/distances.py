@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gmil.engine import closeness, column_sizes, sq_differences
-from gmil.engine.reference import dense_rows, row_sq_norms
+from gmil.engine.reference import row_sq_norms
+from gmil.engine.sparse_rows import rows_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,8 +126,8 @@ def _nearest_in_bags(points: Instances, bags: Grouped, backend: Backend) -> tupl
         part = bags.part(start, stop)
         columns = max(1, _ENTRIES_AT_ONCE // part.instances.shape[0])
         for left in range(0, n_points, columns):
-            some = np.arange(left, min(left + columns, n_points))
-            squares = backend.sq_distances(part.instances, dense_rows(points, some))
+            some = slice(left, min(left + columns, n_points))
+            squares = backend.sq_distances(part.instances, rows_beside(part.instances, points, some))
             minima = backend.bag_two_min(squares, part.offsets)
             nearest[start:stop, some] = minima.smallest
             where[start:stop, some] = bags.offsets[start] + minima.where
@@ -152,5 +153,5 @@ def _measure_close_again(
     """
     close = np.nonzero(squares <= closeness(squares.dtype) * (row_sq_norms(points).max() + largest))
     if len(close[0]):
-        one, other = dense_rows(points, rows[close]), dense_rows(instances, others[close])
+        one, other = points[rows[close]], instances[others[close]]
         squares[close] = sq_differences(one, other, column_sizes(one))

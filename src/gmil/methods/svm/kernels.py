@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.engine.reference import dense_rows
+from gmil.engine.sparse_rows import row_products, rows_beside
 from gmil.errors import BagValidationError
 from gmil.methods.shared.columns import as_double
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _BLOCK_ENTRIES = 1 << 22
 """How many kernel values, or features in double precision, are held at once where no Gram matrix is: 32 MiB."""
+
+_BLOCK_ROWS = 2048
+"""Sparse rows that meet others at once."""
 
 _MOST_GRAM_BYTES = 8 << 30
 
@@ -55,41 +58,47 @@ def pair_values(X: Instances, kernel: str, backend: Backend) -> Floats:
     if not sp.issparse(X):
         return _between(X, X, kernel, backend)
     values = np.empty((n_rows, n_rows))
-    for block in column_blocks(X):
-        values[:, block] = _between(X, dense_rows(X, block), kernel, backend)
+    for block in column_blocks(X, X):
+        values[:, block] = _between(X, X[block], kernel, backend)
     return values
 
 
 def expansion(X: Instances, support: Instances, dual: Floats, kernel: InstanceKernel, backend: Backend) -> Floats:
     """Return sum_j dual_j k(x, support_j) of every row, (n_rows,); never all kernel values at once."""
     found = np.zeros(X.shape[0])
-    for columns in column_blocks(support):
-        block = dense_rows(support, columns)
-        rows = max(1, _BLOCK_ENTRIES // max(block.shape))
+    for columns in column_blocks(X, support):
+        block = rows_beside(X, support, columns)
+        rows = rows_at_once(block)
         for start in range(0, X.shape[0], rows):
             base = _between(as_double(X[start : start + rows]), block, kernel.name, backend)
             found[start : start + rows] += kernel.of(base, base) @ dual[columns]
     return found
 
 
-def kernel_columns(X: Instances, basis: Floats, kernel: InstanceKernel, backend: Backend) -> Floats:
+def kernel_columns(X: Instances, basis: Instances, kernel: InstanceKernel, backend: Backend) -> Floats:
     """Return the kernel between every row and a basis, (n_rows, n_basis)."""
     base = _between(X, basis, kernel.name, backend)
     return kernel.of(base, base)
 
 
-def column_blocks(X: Instances) -> Iterator[Integers]:
-    """Yield rows in blocks that may be made dense: all at once where they are."""
-    n_rows, n_features = X.shape
-    size = max(1, _BLOCK_ENTRIES // n_features if sp.issparse(X) else n_rows)
-    for start in range(0, n_rows, size):
-        yield np.arange(start, min(start + size, n_rows))
+def column_blocks(X: Instances, others: Instances) -> Iterator[slice]:
+    """Yield the other rows in blocks that meet ``X`` as `rows_beside` has them: all at once where they are dense."""
+    n_rows, n_features = others.shape
+    size = n_rows
+    if sp.issparse(others):
+        size = _BLOCK_ROWS if sp.issparse(X) else _BLOCK_ENTRIES // n_features
+    for start in range(0, n_rows, max(1, size)):
+        yield slice(start, start + max(1, size))
 
 
-def _between(X: Any, Y: Floats, kernel: str, backend: Backend) -> Floats:
-    if kernel == "rbf":
-        return backend.sq_distances(X, Y)
-    return np.asarray(X @ Y.T)
+def rows_at_once(block: Instances) -> int:
+    """Return how many rows meet a block at once, in bounded memory."""
+    n_rows, n_features = block.shape
+    return max(1, _BLOCK_ENTRIES // (n_rows if sp.issparse(block) else max(n_rows, n_features)))
+
+
+def _between(X: Instances, Y: Instances, kernel: str, backend: Backend) -> Floats:
+    return backend.sq_distances(X, Y) if kernel == "rbf" else row_products(X, Y)
 
 
 def hinge(margins: Floats) -> Floats:

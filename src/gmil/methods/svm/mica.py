@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gmil.base import register
-from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind, Number
 from gmil.methods.kernels.bag_kernels import InstanceKernel, kernel_width
 from gmil.methods.shared.columns import as_double
@@ -200,6 +199,5 @@ class _Spaces:
             return self.instances
         kernel = InstanceKernel("rbf", setting.gamma)
         if self.last[0] != kernel:
-            basis = dense_rows(self.instances, self.basis)
-            self.last = kernel, kernel_columns(self.instances, basis, kernel, self.backend)
+            self.last = kernel, kernel_columns(self.instances, self.instances[self.basis], kernel, self.backend)
         return self.last[1]

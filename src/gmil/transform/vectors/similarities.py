@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 
 from gmil.base import register
+from gmil.engine.sparse_rows import rows_beside
 from gmil.io.model_files.schema import Kind, Number, Rows
 from gmil.parameters import AT_LEAST_ONE, parameter, parameters
 from gmil.scale import LazyBags
-from gmil.transform.space import dense
 from gmil.transform.vectors.base import BagVectorizer
 from gmil.transform.widths import median_gamma, rows_for_width
 
@@ -134,8 +135,10 @@ def nearest_squares(X: Instances, offsets: Integers, prototypes: Instances, back
     """Return squared distances between bags and prototypes, (n_bags, n_prototypes), in bounded memory."""
     n_prototypes = prototypes.shape[0]
     squares = np.empty((len(offsets) - 1, n_prototypes), dtype=X.dtype)
-    width = max(1, _BLOCK_ENTRIES // max(X.shape))
+    both_sparse = sp.issparse(X) and sp.issparse(prototypes)
+    width = max(1, _BLOCK_ENTRIES // (X.shape[0] if both_sparse else max(X.shape)))
     for start in range(0, n_prototypes, width):
         block = slice(start, start + width)
-        squares[:, block] = backend.bag_min(backend.sq_distances(X, dense(prototypes[block])), offsets)
+        to_block = backend.sq_distances(X, rows_beside(X, prototypes, block))
+        squares[:, block] = backend.bag_min(to_block, offsets)
     return squares
