@@ -52,3 +52,16 @@ def test_sparse_texts_are_decided_as_dense_ones(classifier, texts):
     atol = 1e-3 * np.abs(expected).max()  # the tolerance of support vector machines
     assert_allclose(model.decision_function(sparse[1]), expected, atol=atol)
     assert_allclose(model.decision_function(new), expected, atol=atol)
+
+
+def test_columns_that_no_bag_fills_change_no_choice(texts):
+    training, y, new = texts
+    grid = {"n_clusters": [4, 6], "n_positive": [1, 2], "n_negative": [1, 2]}
+    model = gmil.GMILCV(grid, cv=4, random_state=0)
+    empty = [sp.csr_array((bags.n_instances, 300)) for bags in (training, new)]
+    wide = [sp.csr_array(sp.hstack([columns, bags.instances])) for columns, bags in zip(empty, texts[::2], strict=True)]
+    found = model.fit(Bags(wide[0], training.offsets), y)
+    expected = gmil.GMILCV(grid, cv=4, random_state=0).fit(Bags(sp.csr_array(training.instances), training.offsets), y)
+    assert found.best_params_ == expected.best_params_
+    decisions = expected.decision_function(Bags(sp.csr_array(new.instances), new.offsets))
+    assert_allclose(found.decision_function(Bags(wide[1], new.offsets)), decisions)

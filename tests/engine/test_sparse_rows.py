@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
-from gmil.engine import column_sizes, distances, kmeans, resolve, sq_differences
+from gmil.engine import column_sizes, distances, resolve, sq_differences
 from gmil.engine.sparse_rows import filled_columns, in_all_columns, row_products, rows_beside, sparse_chebyshev
 
 BACKEND = resolve("auto", 1)
@@ -78,15 +78,3 @@ def test_columns_that_no_row_fills():
     for table in (X, sp.csr_array(X[:, [2, 7]]), sp.csr_array((4, 9))):  # dense, all of it filled, nothing to work on
         assert filled_columns(table) is None
     assert in_all_columns(X, None, 9) is X
-
-
-@pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 60)])
-def test_clusters_do_not_depend_on_columns_that_no_row_fills(weights):
-    narrow = sparse_table(0.2, 60)
-    wide = np.zeros((60, 50))
-    wide[:, 3:20] = narrow
-    how = {"backend": BACKEND, "n_init": 2, "weights": weights}
-    found, expected = (kmeans(sp.csr_array(X), 4, generator=np.random.default_rng(0), **how) for X in (wide, narrow))
-    assert_array_equal(found.labels, expected.labels)
-    assert_allclose(found.centers[:, 3:20], expected.centers)
-    assert not found.centers[:, 20:].any()

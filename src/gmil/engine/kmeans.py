@@ -11,7 +11,6 @@ import numpy as np
 
 from gmil.engine.backends import resolve
 from gmil.engine.reference import TIE, Clusters, GramClusters, dense_rows, lloyd, seed
-from gmil.engine.sparse_rows import filled_columns, in_all_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,12 +123,6 @@ def kmeans(
 
     if init is not None:
         return run(init.astype(X.dtype))
-    filled = filled_columns(X)
-    if filled is not None:
-        # Centres are means of rows, so they are zero where all rows are.
-        how: dict[str, Any] = {"n_init": n_init, "max_iter": max_iter, "seeding": seeding, "weights": weights}
-        found = kmeans(X[:, filled], n_clusters, backend=backend, generator=generator, **how)
-        return found._replace(centers=in_all_columns(found.centers, filled, X.shape[1]))
     seeding = seeding if weights is None else seeding._replace(rows="all")
     draws = [Draws.make(X.shape[0], n_clusters, generator, seeding) for _ in range(n_init)]
     runs = (run(_start(X, n_clusters, draw, backend, weights)) for draw in draws)

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from gmil.bags import Bags
 from gmil.bags.parts import blocks_of_bags
 from gmil.compat import validate_parameter_constraints
 from gmil.engine import closeness, column_sizes, distances, gram_kmeans, gram_matrix, is_torch, resolve, sq_differences
+from gmil.engine.sparse_rows import filled_columns
 from gmil.greedy.clustering import cluster_instances, seeding_of, space_of
 from gmil.greedy.device import can_cluster_on_device, resident_bags
 from gmil.greedy.settings import CodebookSize, codebook_size
@@ -67,6 +69,7 @@ def decide_folds(estimator: GMIL, work: FoldWork, receive: Receiver) -> None:
     """Work on all folds and settings, and hand over decisions as they come."""
     batch = _Batch(estimator, work)
     batch.move_to_device()
+    batch.drop_empty_columns()
     groups = batch.groups()
     streamed = batch.cluster_lazily(groups) if isinstance(batch.bags, LazyBags) else None
     for done, group in enumerate(groups, start=1):
@@ -90,6 +93,7 @@ class _Batch:
         self.bags: Any = work.bags
         self.jobs, self.n_jobs = work.folds, work.n_jobs
         self.parameters = checked_parameters(estimator, work.settings)
+        self.n_features = work.bags.n_features
         self.varied = {name for setting in work.settings for name in setting}
         self.classes, self.labels = np.unique(strata(work.y), return_inverse=True)
         self.indicator = work.y > 0 if is_indicator(work.y) else None
@@ -129,7 +133,7 @@ class _Batch:
         return n_instances
 
     def _sizes_under(self, parameters: Any, positive: Booleans) -> list[CodebookSize]:
-        n_features = self.bags.n_features
+        n_features = self.n_features
         if "auto" not in {parameters.n_clusters, parameters.n_positive, parameters.n_negative}:
             # The smallest fold must have room.
             return [codebook_size(parameters, min(self._training_sizes), n_features, positive)] * len(self.jobs)
@@ -181,6 +185,17 @@ class _Batch:
 
     def _can_be_on_device(self, model: Any) -> bool:
         return what_needs_memory(model) is None and can_cluster_on_device(model) and not self._uses_gram(model)
+
+    def drop_empty_columns(self) -> None:
+        """Leave out columns that are zero in all bags, where decisions do not depend on how many there are.
+
+        For one setting that saves little, and ties between centres fall as they do in `fit`, which has all columns.
+        """
+        if isinstance(self.bags, LazyBags) or len(self.parameters) == 1:
+            return
+        filled = filled_columns(self.bags.instances)
+        if filled is not None and all(map(_is_blind_to_zeros, self.parameters)):
+            self.bags = Bags(self.bags.instances[:, filled], self.bags.offsets)
 
     def cluster_lazily(self, groups: list[_Group]) -> list[FoldClusters]:
         """Cluster the jobs of all groups at once, for bags that are read in blocks."""
@@ -336,6 +351,11 @@ def checked_parameters(estimator: GMIL, settings: Sequence[Mapping[str, Any]]) -
         constraints = {name: estimator._parameter_constraints[name]}
         validate_parameter_constraints(constraints, {name: value}, caller_name=type(estimator).__name__)
     return [SimpleNamespace(**{**base, **setting}) for setting in settings]
+
+
+def _is_blind_to_zeros(parameters: SimpleNamespace) -> bool:
+    """Tell whether columns of zeros change nothing: no number of features, no centres and no draws depend on them."""
+    return parameters.scale != "global" and parameters.n_components is None and isinstance(parameters.init, str)
 
 
 def _clustering_key(parameters: SimpleNamespace, varied: set[str]) -> str:
