@@ -21,6 +21,7 @@ CLASSIFIERS = [
     for name, cls in gmil.all_estimators()
     if is_classifier(cls()) and name not in SEE_THE_ORIGIN and "epochs" not in cls().get_params()
 ]
+CLASSIFIERS.append(gmil.SetKernelSVM("stk", scale="standard", tune=False))
 
 _N_TRAINING, _N_BAGS, _N_WORDS = 24, 32, 90
 

@@ -7,7 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from gmil.engine import column_sizes, distances, resolve, sq_differences
-from gmil.engine.sparse_rows import filled_columns, in_all_columns, row_products, rows_beside, sparse_chebyshev
+from gmil.engine.sparse_rows import (
+    filled_columns,
+    in_all_columns,
+    row_products,
+    rows_beside,
+    sparse_chebyshev,
+    sparse_extremes,
+)
 
 BACKEND = resolve("auto", 1)
 
@@ -78,3 +85,13 @@ def test_columns_that_no_row_fills():
     for table in (X, sp.csr_array(X[:, [2, 7]]), sp.csr_array((4, 9))):  # dense, all of it filled, nothing to work on
         assert filled_columns(table) is None
     assert in_all_columns(X, None, 9) is X
+
+
+@SHARES
+def test_extremes_of_bags(share):
+    X, offsets = sparse_table(share), np.array([0, 1, 3, 4, 12, 23])
+    X[0], X[12:, 2] = 2, 5  # a bag without zeros, a column without them
+    found = sparse_extremes(sp.csr_array(X), offsets)
+    expected = np.hstack([extreme.reduceat(X, offsets[:-1], axis=0) for extreme in (np.minimum, np.maximum)])
+    assert_array_equal(found.toarray(), expected)
+    assert sparse_extremes(sp.csr_array((3, 4)), np.array([0, 3])).shape == (1, 8)

@@ -63,9 +63,8 @@ class BagMinima(NamedTuple):
 def sq_distances(X: Instances, centers: Instances) -> Floats:
     """Return squared Euclidean distances between instances and centres, (n_instances, n_centers).
 
-    They are expanded as x.x - 2 x.c + c.c around the mean of the centres, which keeps the cancellation
-    relative to the spread of the data and not to its distance from the origin. Centres may be sparse where instances
-    are, and nothing is moved then.
+    They are expanded as x.x - 2 x.c + c.c around the mean of the centres, which keeps the cancellation relative to the
+    spread of the data and not to its distance from the origin. Sparse ones stay; only theirs may be sparse centres.
     """
     if sp.issparse(X):
         return _expand(X, centers)

@@ -73,6 +73,25 @@ def sparse_chebyshev(points: Any, X: Any) -> Floats:
     return found
 
 
+def sparse_extremes(X: Any, offsets: Integers) -> Any:
+    """Return the least and the largest number of every column over every bag, side by side, as sparse rows."""
+    n_columns, sizes = X.shape[1], np.diff(offsets)
+    bag_of = np.repeat(np.repeat(np.arange(len(sizes)), sizes), np.diff(X.indptr))  # of every entry
+    order = np.lexsort((X.indices, bag_of))
+    bags, columns, data = bag_of[order], X.indices[order].astype(np.int64), X.data[order]
+    starts = np.flatnonzero((np.diff(bags, prepend=-1) != 0) | (np.diff(columns, prepend=-1) != 0))
+    bags, columns = bags[starts], columns[starts]
+    if not len(starts):
+        return sp.csr_array((len(sizes), 2 * n_columns), dtype=X.dtype)
+    low, high = np.minimum.reduceat(data, starts), np.maximum.reduceat(data, starts)
+    has_zero = np.diff(starts, append=len(data)) < sizes[bags]
+    low[has_zero], high[has_zero] = np.minimum(low[has_zero], 0), np.maximum(high[has_zero], 0)
+    places = np.tile(bags, 2), np.concatenate([columns, columns + n_columns])
+    found = sp.csr_array((np.concatenate([low, high]), places), shape=(len(sizes), 2 * n_columns))
+    found.eliminate_zeros()
+    return found
+
+
 def sparse_sq_distances(rows: Any, matrix: Floats, terms: Floats, per_row: Floats) -> Floats:
     """Return squared distances between sparse rows and centres that were prepared, (n_rows, n_centers).
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import config_context
 
 from gmil.bags import Bags
 from gmil.base import grouped_fit, register
 from gmil.engine import resolve
+from gmil.engine.sparse_rows import sparse_extremes
 from gmil.io.model_files.schema import Array, Kind, Number, Offsets, OrMissing, Rows
 from gmil.methods.kernels.bag_kernels import (
     InstanceKernel,
@@ -205,7 +207,13 @@ class SetKernelSVM(ScaledClassifier):
         """Return the bags, or for STK one instance [min, max] for each."""
         if self.kernel_ == "nsk":
             return bags
+        if sp.issparse(bags.instances) and self._takes_sparse_points():
+            return one_each(sparse_extremes(bags.instances, bags.offsets))
         return one_each(summarize(bags.instances, bags.offsets, ("min", "max"), backend))
+
+    def _takes_sparse_points(self) -> bool:
+        """Tell whether the kernel is one of distances alone, which do not see that the scaling moves no origin."""
+        return self.instance_kernel_ == "rbf" and "+" not in (self.scale or "")
 
     def _means(self, bags: Bags, backend: Backend) -> Bags:
         """Return bags that have the same kernel: the mean instance says all about a bag where the kernel is linear."""
