@@ -81,11 +81,15 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
     steps: list[tuple[float, float]] = []
     doubled, inside = with_negatives(gram, offsets, annealing), annealing.row_weights(len(gram))[: offsets[-1]]
     values, machine = _first_values(doubled, offsets, annealing, backend)
-    for temperature in temperatures(annealing):
+    schedule = temperatures(annealing)
+    for temperature in schedule:
         shares = assign(values, offsets, annealing, temperature, backend)
         met, reason = Assignments(shares), "iterations"
         for _ in range(annealing.max_iter if temperature else _HARD_ROUNDS):
-            found = solve_expected(doubled, offsets, shares, annealing, backend, machine)
+            # Of instances on the margin, which are equally good, the last digits decide who becomes the witness. They
+            # shall not depend on the machines before.
+            start = machine if temperature in schedule[:-2] else None
+            found = solve_expected(doubled, offsets, shares, annealing, backend, start)
             machine = found.machine
             steps.append((found.energy - temperature * entropy(shares, annealing.objective, inside), temperature))
             before, shares = shares, assign(found.values, offsets, annealing, temperature, backend)
