@@ -74,9 +74,11 @@ def descend(graph: Graph, labels: Integers) -> Integers:
         if gains[best] <= least_gain:
             return labels
         bag = bag_of[best]
-        for state, sign in ((best, 1), (labels[bag], -1)):
-            if state != graph.offsets[bag]:  # "none" has no pairs
-                costs += sign * graph.with_state(state)
+        none, before = graph.offsets[bag], labels[bag]
+        if before == none:  # which has no pairs
+            costs += graph.with_state(best)
+        else:
+            costs += (graph.with_state(best) if best != none else 0) - graph.with_state(before)
         labels[bag] = best
 
 
