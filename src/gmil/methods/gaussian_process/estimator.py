@@ -92,8 +92,9 @@ class GPMIL(ScaledClassifier):
     Decisions are log-odds, with the variance of the soft maximum taken into account.
 
     The posterior is Gaussian around its mode, with the expected curvature of the likelihood. One evaluation of the
-    evidence and its gradient costs tens of products O(N^2) with all N distinct instances, or O(N M) with M inducing
-    points, beside O(M^3) and what is cubic in the number of bags; memory is that of some matrices N x N or N x M.
+    evidence and its gradient takes some tens of products, O(N^2) each with all N distinct instances and O(N M) with M
+    inducing points, beside O(M^3) and what is cubic in the number of bags; memory is that of some matrices N x N or
+    N x M.
 
     References
     ----------
