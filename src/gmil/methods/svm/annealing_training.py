@@ -16,7 +16,6 @@ from gmil.methods.svm.training import Assignments, one_of_each, relabel, witness
 if TYPE_CHECKING:
     from gmil.engine import Backend
     from gmil.engine.arrays import Floats, Integers
-    from gmil.engine.margins import Margins
     from gmil.methods.svm.gram import Gram
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 10.0, 1e-2
@@ -80,17 +79,14 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
     """
     steps: list[tuple[float, float]] = []
     doubled, inside = with_negatives(gram, offsets, annealing), annealing.row_weights(len(gram))[: offsets[-1]]
-    values, machine = _first_values(doubled, offsets, annealing, backend)
-    schedule = temperatures(annealing)
-    for temperature in schedule:
+    values = _first_values(doubled, offsets, annealing, backend)
+    for temperature in temperatures(annealing):
         shares = assign(values, offsets, annealing, temperature, backend)
         met, reason = Assignments(shares), "iterations"
         for _ in range(annealing.max_iter if temperature else _HARD_ROUNDS):
-            # Of instances on the margin, which are equally good, the last digits decide who becomes the witness. They
-            # shall not depend on the machines before.
-            start = machine if temperature in schedule[:-2] else None
-            found = solve_expected(doubled, offsets, shares, annealing, backend, start)
-            machine = found.machine
+            # Not from the machine before: of instances on the margin, which are equally good, the last digits decide
+            # who becomes the witness, and these shall not depend on the way that led here.
+            found = solve_expected(doubled, offsets, shares, annealing, backend)
             steps.append((found.energy - temperature * entropy(shares, annealing.objective, inside), temperature))
             before, shares = shares, assign(found.values, offsets, annealing, temperature, backend)
             stop = met.stop_reason(shares)
@@ -99,27 +95,24 @@ def train_annealed(gram: Gram, offsets: Integers, annealing: Annealing, backend:
                 break
         values = found.values
     objectives, course = np.array(steps).T
-    return Machine(_undoubled(found.dual, len(gram)), found.machine.intercept, objectives, reason), course
+    return Machine(_undoubled(found.dual, len(gram)), found.intercept, objectives, reason), course
 
 
-def _first_values(
-    doubled: Gram, offsets: Integers, annealing: Annealing, backend: Backend
-) -> tuple[Floats, Margins | None]:
+def _first_values(doubled: Gram, offsets: Integers, annealing: Annealing, backend: Backend) -> Floats:
     """Return the decision values to begin with: none for witnesses, those of the machine on bag labels for labels.
 
     Labels that begin even, half positive and half negative, would be outvoted by the negative bags for good.
     """
     if annealing.objective == "witness":
-        return np.zeros(len(doubled)), None
-    found = solve_expected(doubled, offsets, np.ones(int(offsets[-1])), annealing, backend)
-    return found.values, found.machine
+        return np.zeros(len(doubled))
+    return solve_expected(doubled, offsets, np.ones(int(offsets[-1])), annealing, backend).values
 
 
 class Expected(NamedTuple):
     """A machine under probabilities."""
 
-    machine: Margins
     dual: Floats  # the coefficients of all rows
+    intercept: float
     values: Floats  # the decision values of all rows
     energy: float  # half the squared norm plus the expected cost of all slacks
 
@@ -139,12 +132,7 @@ def _undoubled(dual: Floats, n_rows: int) -> Floats:
 
 
 def solve_expected(
-    doubled: Gram,
-    offsets: Integers,
-    shares: Floats,
-    annealing: Annealing,
-    backend: Backend,
-    start: Margins | None = None,
+    doubled: Gram, offsets: Integers, shares: Floats, annealing: Annealing, backend: Backend
 ) -> Expected:
     """Return the machine under probabilities of being positive.
 
@@ -158,8 +146,6 @@ def solve_expected(
         is negative.
     annealing : Annealing
     backend : Backend
-    start : Margins
-        The machine under other probabilities, to begin with.
     """
     n_inside, C = int(offsets[-1]), annealing.C
     positive = np.arange(len(doubled)) < n_inside
@@ -171,10 +157,10 @@ def solve_expected(
     else:
         inside, outside = np.split(annealing.row_weights(len(doubled) - n_inside), [n_inside])
         costs = np.concatenate([_weights(shares, C) * inside, C * outside, _weights(1 - shares, C) * inside])
-    found = doubled.solve(positive, costs, backend, start)
+    found = doubled.solve(positive, costs, backend)
     values = found.products[doubled.rows] + found.intercept
     energy = svm_objective(float(found.dual @ found.products), values, positive, costs)
-    return Expected(found, found.dual[doubled.rows], values, energy)
+    return Expected(found.dual[doubled.rows], found.intercept, values, energy)
 
 
 def _weights(shares: Floats, C: float) -> Floats:
