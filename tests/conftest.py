@@ -113,6 +113,12 @@ def run():
 
 
 @pytest.fixture
+def exact_machines(monkeypatch):
+    """Let the solver of support vector machines stop much later: what is left then is no matter of its tolerance."""
+    monkeypatch.setattr("gmil.engine.margins.TOLERANCE", 1e-9)
+
+
+@pytest.fixture
 def crowded_bags():
     """Return the maker of bags whose few hard negative instances are lost among many easy ones.
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 
 import gmil
 from gmil import BagValidationError
 from gmil.engine import resolve
-from gmil.methods.kernels import set_kernels
-from gmil.methods.svm import gram, training
+from gmil.methods.svm import training
 from gmil.transform.widths import median_gamma
 
 WEIGHTED = [cls() for _, cls in gmil.all_estimators() if "sample_weight" in inspect.signature(cls.fit).parameters]
@@ -39,10 +37,8 @@ def data():
 
 
 @pytest.fixture
-def exact_solvers(monkeypatch):
+def exact_solvers(exact_machines, monkeypatch):
     """Let the solvers stop much later than they do: what is left then is no matter of their tolerance."""
-    for module in (gram, set_kernels):
-        monkeypatch.setattr(module, "SVC", functools.partial(SVC, tol=1e-6))
     monkeypatch.setattr(
         training, "LinearSVC", lambda **options: LinearSVC(**{**options, "tol": 1e-9, "max_iter": 100_000})
     )

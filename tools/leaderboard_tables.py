@@ -38,7 +38,7 @@ def ranks(found: dict[str, Any]) -> list[str]:
     rows = []
     for name, row in by_auc.items():
         if row["rank"] is not None:
-            cells = [_bold(f"{c[name]['rank']:.2f}", c[name]["rank"] == b) for c, b in zip(columns, best, strict=True)]
+            cells = [_rank(c[name]["rank"], b) for c, b in zip(columns, best, strict=True)]
             rows.append([row["label"], *cells, _percent(row["auc"]), str(row["n_sets"]), str(row["n_empty"])])
     statistics, unseen = (view["statistics"]["ranks"] for view in views[:2])
     header = ["", "mean rank by AUC", "by accuracy", "no default: by AUC", "by accuracy", "mean AUC", "sets", "empty"]
@@ -195,8 +195,11 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}"
 
 
-def _bold(text: str, is_best: bool) -> str:
-    return f"**{text}**" if is_best else text
+def _rank(rank: float | None, best: float) -> str:
+    """Return a rank, the best in bold; a method may be ranked among all sets and not among those of one kind."""
+    if rank is None:
+        return "-"
+    return f"**{rank:.2f}**" if rank == best else f"{rank:.2f}"
 
 
 def _table(header: list[str], rows: list[list[str]]) -> list[str]:

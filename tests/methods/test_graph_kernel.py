@@ -247,7 +247,7 @@ def test_tuning_sees_training_labels_only(graphs, gaussian_bags, monkeypatch):
     bags, y = gaussian_bags()
     trained_on = []
     real = Gram.solve
-    monkeypatch.setattr(Gram, "solve", lambda self, p, c: trained_on.append(len(p)) or real(self, p, c))
+    monkeypatch.setattr(Gram, "solve", lambda self, p, *rest: trained_on.append(len(p)) or real(self, p, *rest))
     model = GraphKernelSVM(graphs, tune=True, random_state=0).fit(bags, y, groups=np.arange(len(y)) // 2)
     # Nine settings on twice five folds leave bags out; the last machine is trained on all.
     assert len(trained_on) == 9 * 10 + 1

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from gmil.engine import reference
-from gmil.engine.margins import TOLERANCE, Margins
+from gmil.engine import margins, reference
+from gmil.engine.margins import Margins
 from gmil.engine.native import _kernels
 from gmil.engine.rbf import Points
 from gmil.engine.reference import BagMinima, Clusters, GramClusters, or_reference
@@ -178,7 +178,7 @@ class NativeBackend:
         bound = (dual != 0) & (np.abs(dual) >= before.costs)
         first = np.where(bound, np.copysign(costs, dual), dual)
         rows = _plain(kernel, np.float64), _bytes(positive), _plain(costs, np.float64)
-        intercept, n_iter = _kernels.svm_solve(*rows, TOLERANCE, _MOST_STEPS, first, dual, products)
+        intercept, n_iter = _kernels.svm_solve(*rows, margins.TOLERANCE, _MOST_STEPS, first, dual, products)
         if n_iter == _MOST_STEPS:
             warnings.warn(_NOT_SETTLED.format(n_iter), ConvergenceWarning, stacklevel=2)
         return Margins(dual, intercept, products, costs)

@@ -167,7 +167,7 @@ class GraphKernelSVM(ScaledClassifier):
 
         setting = tuning.choose(kernel_settings(gamma), KernelSetting(gamma, self.C), decide)
         self.gamma_, self.C_ = setting.gamma, setting.C
-        found = backend.solve_svm(kernels[self.gamma_], training.positive, self.C_ * training.weights)
+        found = Gram(kernels[self.gamma_]).solve(training.positive, self.C_ * training.weights, backend)
         by_bag, self.intercept_ = found.dual, found.intercept
         by_nodes, by_edges = lengths(np.diag(node_sums[self.gamma_]), np.diag(edge_sums), self.normalize)
         self.support_instances_, self.dual_coef_ = _support(nodes, by_bag / by_nodes)
