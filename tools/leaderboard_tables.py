@@ -61,16 +61,6 @@ def _significance(name: str, view: dict[str, Any]) -> str:
     return f"- {name}: {clear}{'; not clearly: ' + ', '.join(unsure) if unsure else ''}."
 
 
-def others(found: dict[str, Any]) -> list[str]:
-    """Return methods that were tried on too few sets for a rank."""
-    rows = [
-        [row["label"], str(row["n_sets"]), _percent(row["auc"]), *_against(row)]
-        for row in overview(found, "default")[0]["rows"]
-        if row["rank"] is None and not row["control"] and row["against"] is not None
-    ]
-    return _table(["", "sets", "AUC", "WeightedGMIL ahead by", "wins / ties / losses"], rows)
-
-
 def controls(found: dict[str, Any]) -> list[str]:
     """Return what methods must beat."""
     rows = [
@@ -150,7 +140,7 @@ def where(found: dict[str, Any]) -> list[str]:
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
-    f.__name__: f for f in (ranks, others, losses, controls, tuned, empty, state, where)
+    f.__name__: f for f in (ranks, losses, controls, tuned, empty, state, where)
 }
 
 
@@ -182,13 +172,6 @@ def _instances(one: dict[str, float] | None, why: str) -> str:
     if one is None:
         return why
     return f"{one['instance_auc']:.3f} / {one['instance_average_precision']:.3f}; {one['instance_auc_within']:.3f}"
-
-
-def _against(row: dict[str, Any]) -> list[str]:
-    one = row["against"]
-    if one is None or one["difference"] is None:
-        return ["-", "-"]
-    return [f"{100 * one['difference']:.1f}", f"{one['wins']} / {one['ties']} / {one['losses']}"]
 
 
 def _percent(share: float | None) -> str:
