@@ -91,7 +91,7 @@ def train_mica(
             break
         best = first_maxima(scores, offsets, backend)
         moved = best_threshold(scores[best], negative_scores, costs)
-        # A third of all points are on the margin exactly, where rounding must not decide. They move too: a point there
+        # Many points are on the margin exactly, where rounding must not decide. They move too: a point there
         # holds the plane where it is, and its bag may have a better one, so that the objective can fall further.
         fails = chosen - moved < 1 + _TOLERANCE
         if not (fails & (scores[best] > chosen)).any():
