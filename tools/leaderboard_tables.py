@@ -126,6 +126,25 @@ def state(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def repeats(found: dict[str, Any]) -> list[str]:
+    """Return how many k-folds stand behind the figures of the default setting."""
+    asked, once = found["protocol"]["repeats"], 60 * found["protocol"]["once_minutes"]
+    n_cells: dict[str, int] = defaultdict(int)
+    n_short: dict[str, int] = defaultdict(int)
+    for cell in found["cells"]:
+        if cell["setting"] == "default" and cell["reason"] is None:
+            n_cells[cell["method"]] += 1
+            n_short[cell["method"]] += cell["repeats"] < asked and cell["cpu_seconds"] <= once
+    methods = [m for m in found["methods"] if not m["control"] and n_cells[m["name"]]]
+    whole = [m["label"] for m in methods if not n_short[m["name"]]]
+    rest = [m["name"] for m in methods if n_short[m["name"]]]
+    text = f"By AUC, default settings. All repeats that the protocol asks for: {', '.join(whole) or 'no method'}."
+    if rest:
+        short, of = (sum(n[name] for name in rest) for n in (n_short, n_cells))
+        text += f" Of the other methods, {of - short} of {of} figures have all repeats."
+    return [text]
+
+
 def where(found: dict[str, Any]) -> list[str]:
     """Return figures of instances, family by family."""
     reasons = {
@@ -140,7 +159,7 @@ def where(found: dict[str, Any]) -> list[str]:
 
 
 TABLES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
-    f.__name__: f for f in (ranks, losses, controls, tuned, empty, state, where)
+    f.__name__: f for f in (ranks, losses, controls, tuned, empty, state, repeats, where)
 }
 
 
