@@ -200,6 +200,23 @@ def test_tuning_chooses_the_cost(gaussian_bags):
     assert model.positive_share_ == 0.5
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_what_is_kept_does_not_depend_on_what_it_was_compared_with(objective, gaussian_bags):
+    bags, y = gaussian_bags(n_bags=20)
+    model = AnnealedSVM(objective, tune=True, cooling=4.0, random_state=0).fit(bags, y)
+    alone = AnnealedSVM(
+        objective,
+        kernel=model.kernel_,
+        gamma=model.gamma_,
+        C=model.C_,
+        balance=model.balance_,
+        positive_share=model.positive_share_,
+        cooling=4.0,
+        random_state=0,
+    ).fit(bags, y)
+    assert_array_equal(model.decision_function(bags), alone.decision_function(bags))
+
+
 @pytest.mark.slow
 def test_tuning_drops_the_balance_where_it_loses_hard_negatives(crowded_bags, monkeypatch):
     monkeypatch.setattr(tuning, "KERNELS", ("linear",))

@@ -105,6 +105,23 @@ def test_rows_that_cost_nothing_take_no_part(X, seed):
 
 @few
 @given(some_rows(), st.integers(0, 99))
+def test_machines_that_go_on_are_those_that_begin_anew(X, seed):
+    rng = np.random.default_rng(seed)
+    matrix, positive = np.exp(-((X[:, None] - X) ** 2).sum(axis=2)), np.arange(len(X)) % 2 == 0
+    costs = rng.uniform(0.5, 3, size=(2, len(X)))
+    going_on, anew = Gram(matrix, goes_on=True), Gram(matrix)
+    first = going_on.solve(positive, costs[0], BACKEND)
+    anew.solve(positive, costs[0], BACKEND)
+    second, expected = (gram.solve(positive, costs[1], BACKEND) for gram in (going_on, anew))
+    assert_array_equal(first.dual, Gram(matrix).solve(positive, costs[0], BACKEND).dual)
+    assert_array_equal(expected.dual, Gram(matrix).solve(positive, costs[1], BACKEND).dual)
+    assert_array_equal(second.dual, Gram(matrix).solve(positive, costs[1], BACKEND, first).dual)
+    assert_allclose(second.products + second.intercept, expected.products + expected.intercept, atol=2e-2)
+    assert going_on.with_mixtures(sp.csr_array(np.ones((1, len(X))))).goes_on
+
+
+@few
+@given(some_rows(), st.integers(0, 99))
 def test_mixtures_of_rows_are_sums_of_images(X, seed):
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(X))[: rng.integers(1, len(X) + 1)]

@@ -41,9 +41,9 @@ class GramProblem:
         self.values: Floats = np.empty((0, 0))
 
     def train(self, setting: MachineSetting, chosen: Booleans | None = None) -> tuple[Arrangement, Machine]:
-        """Train on the chosen bags, or on all."""
+        """Train on the chosen bags, to compare settings, or on all, to keep the machine."""
         arrangement = arranged(self.sample, self.training, chosen)
-        gram = Gram(self._kernel(setting), arrangement.rows)
+        gram = Gram(self._kernel(setting), arrangement.rows, goes_on=chosen is not None)
         return arrangement, self.train_on(gram, arrangement, setting, self.training.backend)
 
     def decide(self, setting: MachineSetting, test: Booleans) -> Floats:
