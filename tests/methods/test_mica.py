@@ -13,16 +13,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 import gmil
 from gmil import MICA, Bags, BagValidationError, GmilError
 from gmil.engine import available_backends, resolve
-from gmil.methods.svm import mica, mica_training
+from gmil.methods.svm import mica, mica_program
 from gmil.methods.svm.kernels import hinge
-from gmil.methods.svm.mica_training import (
-    best_threshold,
-    plane_objective,
-    slack_costs,
-    solve_compiled,
-    solve_plane,
-    train_mica,
-)
+from gmil.methods.svm.mica_program import Separation, solve_compiled, solve_plane, solve_program
+from gmil.methods.svm.mica_training import best_threshold, plane_objective, slack_costs, train_mica
 
 BACKEND = resolve("auto", 1)
 few = settings(max_examples=20)
@@ -93,18 +87,60 @@ def test_no_threshold_is_better(positive, negative, balance):
     assert cost(found) <= min(cost(bend) for bend in bends) + 1e-9
 
 
+def cost_of(plane, points, negatives, costs):
+    return plane_objective(*plane, points @ plane.weights, negatives @ plane.weights, costs)
+
+
+def limits(patch, alone):
+    """Give rows of their own to so few negatives that groups are needed."""
+    patch.setattr(mica_program, "MOST_ALONE", 0)
+    patch.setattr(mica_program, "_STAY_ALONE", alone)
+    patch.setattr(mica_program, "_AT_ONCE", alone)
+
+
 @few
-@given(arranged(), st.booleans())
-def test_left_out_negatives_change_nothing(case, balance):
+@given(
+    arranged(),
+    st.sampled_from([0.5, 10.0, 1000.0]),
+    st.booleans(),
+    st.integers(1, 5),
+    st.sampled_from([1, 50]),
+    st.booleans(),
+)
+def test_negatives_that_are_left_out_or_added_up_change_nothing(case, nu, balance, alone, rounds, sparse):
     X, offsets = case
-    points, negatives = X[: offsets[-1]], np.repeat(X[offsets[-1] :], 3, axis=0)
-    costs = slack_costs(10.0, np.ones(len(points)), np.ones(len(negatives)), balance)
-    whole = solve_plane(points, negatives, costs, np.arange(len(negatives)))
+    rng = np.random.default_rng(len(X))
+    points, negatives = X[: offsets[-1]], np.repeat(X[offsets[-1] :], 8, axis=0)
+    negatives += 0.3 * rng.normal(size=negatives.shape)
+    costs = slack_costs(nu, np.ones(len(points)), rng.integers(0, 3, len(negatives)) + 1e-2, balance)
+    costs.negatives[rng.random(len(negatives)) < 0.1] = 0
+    guesses = [None, Separation(np.zeros(3), 0.0), Separation(rng.normal(size=3), 5.0)]
+    whole = cost_of(solve_plane(points, negatives, costs, BACKEND), points, negatives, costs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mica_training, "_FIRST_ROWS", 1)
-        grown = solve_plane(points, negatives, costs, np.array([0]))
-    found = [plane_objective(w, t, points @ w, negatives @ w, costs) for w, t, _ in (whole, grown)]
-    assert_allclose(found[1], found[0], rtol=1e-5)
+        patch.setattr(mica_program, "_MOST_ROUNDS", rounds)
+        patch.setattr(mica_program, "_plane_of_sample", lambda *_: Separation(np.ones(3), 1.0))
+        limits(patch, alone)
+        rows = sp.csr_array(negatives) if sparse else negatives
+        for guess in guesses:
+            found = solve_plane(points, rows, costs, BACKEND, guess)
+            assert_allclose(cost_of(found, points, negatives, costs), whole, rtol=1e-5, atol=1e-9)
+
+
+def test_many_negatives_take_small_programs(monkeypatch):
+    rng = np.random.default_rng(0)
+    points, negatives = rng.normal(size=(30, 5)) + 1, rng.normal(size=(6000, 5))
+    costs = slack_costs(10.0, np.ones(30), np.ones(6000), balance=True)
+    real, n_rows = mica_program.solve_program, []
+    monkeypatch.setattr(
+        mica_program, "solve_program", lambda rows, *rest: n_rows.append(len(rows)) or real(rows, *rest)
+    )
+    found = solve_plane(points, negatives, costs, BACKEND)
+    assert max(n_rows) < 3000
+    monkeypatch.setattr(mica_program, "MOST_ALONE", 6000)
+    whole = solve_plane(points, negatives, costs, BACKEND)
+    assert n_rows[-1] == 6030
+    planes = [cost_of(plane, points, negatives, costs) for plane in (found, whole)]
+    assert_allclose(planes[0], planes[1], rtol=1e-6)
 
 
 def test_costs_of_a_sample_are_those_of_all():
@@ -211,13 +247,20 @@ def test_bad_input_is_refused(gaussian_bags, monkeypatch):
     class Unsolved:
         x, message = None, "Time limit reached."
 
-    monkeypatch.setattr(mica_training, "solve_compiled", lambda *_: None)
-    monkeypatch.setattr(mica_training, "linprog", lambda *_, **__: Unsolved)
+    monkeypatch.setattr(mica_program, "solve_compiled", lambda *_: None)
+    monkeypatch.setattr(mica_program, "linprog", lambda *_, **__: Unsolved)
     with pytest.raises(GmilError, match=r"linear program of MICA was not solved: Time limit reached\."):
         MICA().fit(bags, y)
 
 
 # ------------------------------------------------------------------ the compiled simplex method
+
+
+def program_of(points, negatives, costs):
+    """Return rows, sides and costs of the program in which every negative has a row."""
+    rows = np.concatenate([points, -negatives])
+    return rows, np.repeat([1.0, -1.0], [len(points), len(negatives)]), np.concatenate(costs)
+
 
 compiled = pytest.mark.skipif("native" not in available_backends(), reason="The kernels are not compiled here.")
 
@@ -246,30 +289,24 @@ def test_compiled_programs_are_those_of_scipy(seed, nu, balance, repeated):
         points, negatives = np.round(points), np.round(np.repeat(negatives, 2, axis=0))
         points, negatives = np.tile(points, (2, 2)), np.tile(negatives, (1, 2))
     costs = slack_costs(nu, np.ones(len(points)), rng.integers(0, 3, len(negatives)) + 1e-3, balance)
-    weights, threshold, _ = solve_plane(points, negatives, costs, np.arange(len(negatives)))
-    expected = plane_objective(weights, threshold, points @ weights, negatives @ weights, costs)
-    found = solve_compiled(points, negatives, costs, resolve("native"))
-    assert found is not None
-    weights, threshold = found
-    assert_allclose(
-        plane_objective(weights, threshold, points @ weights, negatives @ weights, costs),
-        expected,
-        rtol=1e-6,
-        atol=1e-9,
-    )
+    assert solve_compiled(*program_of(points, negatives, costs), resolve("native")) is not None
+    planes = (solve_plane(points, negatives, costs, resolve(backend)) for backend in ("native", "numpy"))
+    found, expected = (cost_of(plane, points, negatives, costs) for plane in planes)
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
 @compiled
 def test_a_compiled_solution_must_be_proven(monkeypatch):
     points, negatives = np.array([[2.0], [3.0]]), np.array([[0.0], [0.5]])
-    costs, backend = slack_costs(10.0, np.ones(2), np.ones(2), balance=True), resolve("native")
-    assert solve_compiled(points, negatives, costs, backend) is not None
+    backend = resolve("native")
+    rows, sides, most = program_of(points, negatives, slack_costs(10.0, np.ones(2), np.ones(2), balance=True))
+    assert solve_compiled(rows, sides, most, backend) is not None
     prices, shares = backend.margin_program(np.array([[2.0, 1], [3, 1], [0, -1], [-0.5, -1]]), np.full(4, 5.0))
     for wrong in (None, (1.1 * prices, shares), (prices, 1.1 * shares), (prices, -shares)):
         monkeypatch.setattr(type(backend), "margin_program", lambda *_, wrong=wrong: wrong)
-        assert solve_compiled(points, negatives, costs, backend) is None
-    assert solve_compiled(points, negatives, costs, resolve("numpy")) is None
-    assert solve_compiled(points, sp.csr_array(negatives), costs, backend) is None
+        assert solve_compiled(rows, sides, most, backend) is None
+    assert solve_compiled(rows, sides, most, resolve("numpy")) is None
+    assert solve_compiled(sp.csr_array(rows), sides, most, backend) is None
 
 
 @compiled
@@ -288,7 +325,7 @@ def test_decisions_do_not_depend_on_the_solver(gaussian_bags, monkeypatch):
     """A third of the points are on the margin up to rounding, which differs."""
     bags, y = gaussian_bags(n_bags=40)
     other = MICA().fit(bags, y)
-    monkeypatch.setattr(mica_training, "solve_compiled", lambda *_: None)
+    monkeypatch.setattr(mica_program, "solve_compiled", lambda *_: None)
     one = MICA().fit(bags, y)
     assert_allclose(other.objectives_, one.objectives_, rtol=1e-8)
     assert_allclose(other.decision_function(bags), one.decision_function(bags), rtol=1e-6, atol=1e-6)
@@ -303,9 +340,10 @@ def test_musk1():
 def test_a_program_that_one_method_does_not_solve_is_given_to_the_next(monkeypatch):
     """On dense features the simplex method now and then ends with an unknown status."""
     points, negatives = np.array([[2.0, 0.0], [2.0, 1.0]]), np.array([[0.0, 0.5], [0.5, 0.0]])
-    costs = slack_costs(10.0, np.ones(2), np.ones(2), balance=True)
-    expected = solve_plane(points, negatives, costs, np.arange(2))
-    solve, tried = mica_training.linprog, []
+    program = program_of(points, negatives, slack_costs(10.0, np.ones(2), np.ones(2), balance=True))
+    backend = resolve("numpy")
+    expected = solve_program(*program, backend)
+    solve, tried = mica_program.linprog, []
 
     def lost_at_first(*args, method, **options):
         tried.append(method)
@@ -314,7 +352,7 @@ def test_a_program_that_one_method_does_not_solve_is_given_to_the_next(monkeypat
             found.x = None
         return found
 
-    monkeypatch.setattr(mica_training, "linprog", lost_at_first)
-    found = solve_plane(points, negatives, costs, np.arange(2))
+    monkeypatch.setattr(mica_program, "linprog", lost_at_first)
+    found = solve_program(*program, backend)
     assert tried == ["highs", "highs-ds"]
     assert_allclose(found[0], expected[0], atol=1e-8)

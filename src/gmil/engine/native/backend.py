@@ -237,7 +237,7 @@ class NativeBackend:
         return counts
 
     def margin_program(self, rows: Floats, most: Floats) -> tuple[Floats, Floats] | None:
-        """Solve the linear program of MICA, see `gmil.methods.svm.mica_training`; return prices and shares.
+        """Solve the linear program of MICA, see `gmil.methods.svm.mica_program`; return prices and shares.
 
         None where rounding got in the way, or where it takes too many steps.
         """
