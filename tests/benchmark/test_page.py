@@ -64,6 +64,35 @@ def test_the_page_can_be_searched_and_sorted(found, tmp_path, visit, width, them
     assert "Brier" in shown.locator("[data-test=overview] thead").inner_text()
 
 
+def test_labels_of_the_plot_hide_nothing(found, tmp_path, visit):
+    """Thirty methods near each other: no label lies on another one or on a point, and none leaves the plot."""
+    text, rng = page(found), np.random.default_rng(0)
+    inside = re.search(r'(<script type="application/json" id="data">)(.*?)(?=</script>)', text)
+    data = json.loads(inside.group(2))
+    rows = data["views"]["default"]["auc"]["all"]["rows"]
+    template = next(row for row in rows if row["method"] == "gmil")
+    for i, row in enumerate(row for row in rows if not row["control"]):
+        row |= {"auc": 0.6 + 0.3 * i, "seconds": 0.02 + 300 * i}
+    rows += [
+        template | {"method": f"m{i}", "label": f"method number {i}", "auc": 0.7 + 0.1 * u, "seconds": 10 ** (2 * v)}
+        for i, (u, v) in enumerate(rng.beta(2, 2, size=(30, 2)))
+    ]
+    path = tmp_path / "index.html"
+    path.write_text(text[: inside.start(2)] + json.dumps(data) + text[inside.end(2) :])
+    shown = visit(path)
+    script = "(names) => [...document.querySelectorAll(names)].map((one) => one.getBBox())"
+    boxes = f"(names) => ({script})(names).map(({{ x, y, width, height }}) => [x, y, x + width, y + height])"
+    names, dots = (np.array(shown.evaluate(boxes, f"#plot {kind}")) for kind in (".name", "circle"))
+    names += [0, 2, 0, -2]  # letters are lower than a line
+    assert len(names) == len(dots) == len([row for row in rows if not row["control"]])
+    assert (names[:, :2] > (50, 0)).all()
+    assert (names[:, 2:] < (641, 390)).all()
+    for i, name in enumerate(names):
+        others = np.concatenate([names[:i], dots])
+        shared = np.minimum(name[2:], others[:, 2:]) - np.maximum(name[:2], others[:, :2])
+        assert not (shared > 1).all(axis=1).any()
+
+
 def test_the_command_writes_page_and_decisions(board, tmp_path, document):
     from tests.benchmark.test_verification import as_toml
 

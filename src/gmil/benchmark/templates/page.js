@@ -142,6 +142,7 @@
     ], known);
   };
 
+  const area = { left: 56, right: 560, top: 16, bottom: 380 };  // of the plot, in its own units
   const drawPlot = ({ words, measure, setting, view }) => {
     const plot = at('plot');
     const draw = (name, attributes, text) => {
@@ -149,6 +150,7 @@
       Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
       if (text !== undefined) made.textContent = text;
       plot.append(made);
+      return made;
     };
     plot.replaceChildren();
     const points = data.views[setting][ranked(measure)][view].rows
@@ -156,26 +158,63 @@
     if (!points.length) return;
     const logs = points.map((row) => Math.log10(row.seconds));
     const values = points.map((row) => row[measure]);
-    const [left, right] = [Math.floor(Math.min(...logs)), Math.max(Math.floor(Math.min(...logs)) + 1, Math.ceil(Math.max(...logs)))];
+    const [left, right] = [Math.min(...logs) - 0.15, Math.max(...logs) + 0.15];
     const pad = 0.05 * (Math.max(...values) - Math.min(...values)) || 0.01;
     const [low, high] = [Math.min(...values) - pad, Math.max(...values) + pad];
     const turned = data.smaller.includes(measure);  // small is good: up is better all the same
-    const x = (log) => 56 + (log - left) / (right - left) * 470;
-    const y = (value) => { const share = (value - low) / (high - low); return 20 + (turned ? share : 1 - share) * 310; };
-    draw('path', { class: 'axis', d: 'M56 20V330H526', fill: 'none' });
-    for (let power = left; power <= right; power += 1) draw('text', { class: 'tick', x: x(power), y: 348, 'text-anchor': 'middle' }, `${10 ** power} s`);
+    const x = (log) => area.left + (log - left) / (right - left) * (area.right - area.left);
+    const y = (value) => { const share = (value - low) / (high - low); return area.top + (turned ? share : 1 - share) * (area.bottom - area.top); };
+    draw('path', { class: 'axis', d: `M${area.left} ${area.top}V${area.bottom}H${area.right}`, fill: 'none' });
+    for (let power = Math.floor(left); power <= right; power += 1) {
+      [1, 2, 5].filter((of) => of === 1 || right - left < 2).map((of) => of * 10 ** power).filter((at) => Math.log10(at) >= left && Math.log10(at) <= right)
+        .forEach((seconds) => draw('text', { class: 'tick', x: x(Math.log10(seconds)), y: area.bottom + 18, 'text-anchor': 'middle' }, `${Number(seconds.toPrecision(1))} s`));
+    }
     for (let i = 0; i <= 4; i += 1) {
       const value = low + (high - low) * i / 4;
-      draw('text', { class: 'tick', x: 50, y: y(value) + 4, 'text-anchor': 'end' }, percent(value));
+      draw('text', { class: 'tick', x: area.left - 6, y: y(value) + 4, 'text-anchor': 'end' }, percent(value));
     }
-    draw('text', { class: 'tick', x: 291, y: 370, 'text-anchor': 'middle' }, `${data.measures[measure]}, per cent, over CPU seconds of a k-fold`);
-    const taken = [];
-    points.map((row, i) => ({ row, at: [x(logs[i]), y(values[i])] })).sort((a, b) => a.at[1] - b.at[1]).forEach(({ row, at: [cx, cy] }) => {
-      draw('circle', { cx, cy, r: row.method === data.reference ? 6 : 4, fill: row.method === data.reference ? 'var(--positive)' : 'var(--c0)' });
-      let place = cy + 4;
-      while (taken.some(([tx, ty]) => Math.abs(tx - cx) < 110 && Math.abs(ty - place) < 12)) place += 12;
-      taken.push([cx, place]);
-      draw('text', { x: cx + 8, y: place }, row.label);
+    draw('text', { class: 'tick', x: (area.left + area.right) / 2, y: area.bottom + 40, 'text-anchor': 'middle' }, `${data.measures[measure]}, per cent, over CPU seconds of a k-fold`);
+    const spots = points.map((row, i) => ({ row, x: x(logs[i]), y: y(values[i]), r: row.method === data.reference ? 6 : 4 }));
+    const front = [...spots].sort((a, b) => a.x - b.x || a.y - b.y).filter((spot, i, all) => all.slice(0, i).every((other) => other.y > spot.y));
+    draw('path', { class: 'front', d: `M${front.map((spot) => `${spot.x} ${spot.y}`).join('L')}`, fill: 'none' });
+    spots.forEach((spot) => {
+      const dot = draw('circle', { cx: spot.x, cy: spot.y, r: spot.r, fill: spot.row.method === data.reference ? 'var(--positive)' : 'var(--c0)' });
+      const title = document.createElementNS(dot.namespaceURI, 'title');
+      title.textContent = `${spot.row.label}: ${data.measures[measure]} ${percent(spot.row[measure])}, ${Number(spot.row.seconds.toPrecision(2))} CPU s`;
+      dot.append(title);
+    });
+    drawLabels(spots, draw);
+  };
+
+  // Every label goes to the nearest place that is free of points and of other labels; a line leads to one that is not beside its point.
+  const drawLabels = (spots, draw) => {
+    const height = 11;
+    const gaps = [3, 8, 16, 26, 38, 52, 70, 95, 125];
+    const angles = [0, 180, -90, 90, -30, 30, -150, 150, -60, 60, -120, 120, -15, 15, -165, 165, -75, 75, -105, 105];
+    const taken = spots.map(({ x, y, r }) => ({ left: x - r - 1, right: x + r + 1, top: y - r - 1, bottom: y + r + 1 }));
+    const shared = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left)) * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top));
+    const outside = (box) => Math.max(0, area.left - box.left) + Math.max(0, box.right - 638) + Math.max(0, 2 - box.top) + Math.max(0, box.bottom - area.bottom);
+    const crowd = (spot) => spots.filter((other) => Math.hypot(other.x - spot.x, other.y - spot.y) < 40).length;
+    const first = (spot) => (spot.row.method === data.reference ? 1000 : crowd(spot));
+    [...spots].sort((a, b) => first(b) - first(a)).forEach((spot) => {
+      const text = draw('text', { class: 'name' }, spot.row.label);
+      const width = text.getComputedTextLength() || 6 * spot.row.label.length;
+      const places = gaps.flatMap((gap) => angles.map((angle) => {
+        const [cos, sin] = [Math.cos(angle * Math.PI / 180), Math.sin(angle * Math.PI / 180)];
+        const [cx, cy] = [spot.x + cos * (spot.r + gap), spot.y + sin * (spot.r + gap + height / 2)];
+        const left = Math.abs(cos) < 0.1 ? cx - width / 2 : cos > 0 ? cx : cx - width;
+        const box = { left, right: left + width, top: cy - height / 2, bottom: cy + height / 2 };
+        return { box, gap, cost: 100 * outside(box) + taken.reduce((sum, other) => sum + shared(box, other), 0) };
+      }));
+      const best = places.find((place) => place.cost === 0) || places.reduce((a, b) => (b.cost < a.cost ? b : a));
+      const { box } = best;
+      taken.push(box);
+      text.setAttribute('x', box.left);
+      text.setAttribute('y', box.bottom - 2);
+      if (best.gap > 8) {
+        const [nearX, nearY] = [Math.min(Math.max(spot.x, box.left), box.right), Math.min(Math.max(spot.y, box.top), box.bottom)];
+        draw('path', { class: 'lead', d: `M${spot.x} ${spot.y}L${nearX} ${nearY}` });
+      }
     });
   };
 

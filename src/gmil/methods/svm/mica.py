@@ -107,9 +107,9 @@ class MICA(KernelMachine):
 
     Notes
     -----
-    A program has two constraints per feature and a variable per instance. Of more than 3000 negative instances those far
-    beyond the margin are left out of it, and those far on its wrong side added up, until all are where they were taken to
-    be: the solution is that of all instances. Equally good planes may differ in their weights.
+    A program has two constraints per feature and a variable per instance. Of more than 3000 negative instances those
+    far beyond the margin are left out of it, and those far on its wrong side added up, until all are where they were
+    taken to be: the solution is that of all instances. Equally good planes may differ in their weights.
 
     References
     ----------
