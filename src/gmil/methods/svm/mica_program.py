@@ -8,6 +8,7 @@ up can only lower the costs: as soon as every row is where it was taken to be, t
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,17 +86,17 @@ def solve_plane(
     if negatives.shape[0] <= MOST_ALONE:
         return _solve_grouped(points, negatives, costs, np.arange(negatives.shape[0]), backend).plane
     start = _plane_of_sample(points, negatives, costs, backend) if guess is None else guess
-    groups, least = _first_groups(start.margins(negatives)), -np.inf
-    n_rounds = 0
-    while True:
+    groups, least = _first_groups(start.margins(negatives)), 0.0
+    for n_rounds in itertools.count():
         found = _solve_grouped(points, negatives, costs, groups, backend)
         seen = _Seen.of(groups, found, found.plane.margins(negatives))
         if not seen.misplaced.any():
-            return found.plane
+            break
         # Rows that are given up or pooled keep their shares, so that costs never fall; where they rise, no partition
         # comes back.
-        rises, n_rounds = found.cost > least + _ROUNDING * abs(least) and n_rounds < _MOST_ROUNDS, n_rounds + 1
+        rises = found.cost > least * (1 + _ROUNDING) and n_rounds < _MOST_ROUNDS
         groups, least = seen.regrouped() if rises else seen.divided(), max(least, found.cost)
+    return found.plane
 
 
 def _plane_of_sample(points: Any, negatives: Instances, costs: SlackCosts, backend: Backend) -> Separation:
