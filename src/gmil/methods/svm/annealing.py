@@ -71,7 +71,7 @@ class AnnealedSVM(KernelMachine):
         one standard error; then a change of both is tried too. With "labels" C, and with "labels-prior" also
         ``positive_share`` from 0.2, 0.5, 0.8. Of more than 2000 instances, 2000 stand for all in the choice: large bags
         are thinned; with "witness" what is left of a negative one costs what all of it would. While settings are
-        compared, every machine begins where the last one ended, which takes a third of the time.
+        compared, every machine begins where the last one ended, which takes less time.
     random_state : int, RandomState instance or None, default=None
         Seed of the instances that the median width is estimated on, and of the folds.
 
