@@ -102,7 +102,8 @@ def centred_alignment(features: Floats, positive: Booleans) -> float:
     signs = np.where(positive, 1.0, -1.0)
     signs -= signs.mean()
     centred = features - features.mean(axis=0)
-    length = np.linalg.norm(centred @ centred.T)
+    # Products of columns have the norm of products of rows, and are fewer.
+    length = np.linalg.norm(centred.T @ centred if len(centred) > centred.shape[1] else centred @ centred.T)
     return float(((centred.T @ signs) ** 2).sum() / (length * (signs @ signs))) if length > 0 else 0.0
 
 
