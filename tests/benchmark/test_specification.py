@@ -29,7 +29,10 @@ def test_controls_are_methods_among_others(document):
         ({"method": [{"name": "nosuch"}]}, r"no method 'nosuch'; there are .*miles.*Your own: package\.module:Class"),
         ({"method": [{"name": "bag-regressor"}]}, "methods for two classes, but 'bag-regressor' is for regression"),
         ({"datasets": ["msuk1", "easy", "hard", "more"]}, r"no set 'msuk1'; there are musk1, .* you mean 'musk1'\?"),
-        ({"datasets": ["set", "easy", "hard", "more"]}, r"there is no set 'set'; .*Or make it: \[generated\.set\]"),
+        (
+            {"datasets": ["set", "easy", "hard", "more"]},
+            r"no set 'set'; .*\[files\.set\] .*make it: \[generated\.set\]",
+        ),
         ({"method": 3}, "toy: method must be a list, got 3"),
         ({"method": [{"name": "gmil", "columns": [["default"]]}]}, r"columns in .* must be texts, got \['default'\]"),
         ({"controls": [["majority"]]}, r"there is no \['majority'\] for controls; there are majority"),

@@ -7,8 +7,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gmil.benchmark.specification import SETTINGS
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, listed
 from gmil.paper.runs.data import Dataset, load_datasets
 from gmil.paper.runs.fingerprints import canonical_json
 from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of
@@ -78,7 +80,9 @@ def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
     found, notes = load_datasets(dataclasses.replace(spec, datasets=(), optional_datasets=spec.datasets))
     for name, data in found.items():
         if set(data.y.tolist()) != {0, 1}:
-            msg = f"{name} has no two classes 0 and 1. A benchmark compares methods for bags that are positive or not."
+            got = listed([repr(label) for label in np.unique(data.y).tolist()])
+            fix = f" Name the positive label, as in [files.{name}] positive = ..." if name in spec.files else ""
+            msg = f"{name} must have the classes 0 and 1, as bags are positive or not, but its labels are {got}.{fix}"
             raise SpecificationError(msg)
     return found, notes
 

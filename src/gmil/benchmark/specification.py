@@ -109,18 +109,26 @@ def load_benchmark(path: str | os.PathLike[str]) -> Benchmark:
     except tomllib.TOMLDecodeError as error:
         msg = f"{path} is not TOML: {error}."
         raise SpecificationError(msg) from error
-    return parse_benchmark(document, path.stem)
+    return parse_benchmark(document, path.stem, path.parent)
 
 
-def parse_benchmark(document: Mapping[str, Any], name: str) -> Benchmark:
-    """Turn the contents of a TOML file into a benchmark."""
+def parse_benchmark(document: Mapping[str, Any], name: str, folder: Path = Path()) -> Benchmark:
+    """Turn the contents of a TOML file into a benchmark.
+
+    Parameters
+    ----------
+    document : dict
+    name : str
+    folder : Path
+        Where paths of data begin: the folder of the TOML file.
+    """
     document = dict(document)
     _refuse_paper_keys(document, name)
     controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
     chose, reference = document.pop("chose_defaults", []), document.pop("reference", None)
     budget, entries = document.pop("budget", {}), document.get("method", [])
     document["method"] = [_with_columns(entry) for entry in entries] if isinstance(entries, list) else entries
-    spec = parse_spec(document, name)
+    spec = parse_spec(document, name, folder)
     chose = _names(chose, "chose_defaults", name, known=spec.datasets)
     _refuse_unknown_sets(spec)
     for entry in spec.methods:
@@ -193,11 +201,16 @@ def check_method(name: str, where: str) -> None:
 
 
 def _refuse_unknown_sets(spec: Spec) -> None:
-    """Refuse a set that gmil does not know; one that is known may be elsewhere."""
+    """Refuse a set that gmil does not know; one that is known may be elsewhere, and has its name for itself."""
+    for name in spec.files:
+        if name in dataset_names():
+            msg = f"{spec.name}: [files.{name}] has the name of a set that gmil knows. Call your set something else."
+            raise SpecificationError(msg)
     for name in spec.datasets:
-        if name not in dataset_names() and name not in spec.generated:
+        if name not in {*dataset_names(), *spec.files, *spec.generated}:
             near = difflib.get_close_matches(name, dataset_names(), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Or make it: [generated.{name}]."
+            own = f" Yours: a table [files.{name}] with its path. Or make it: [generated.{name}]."
+            hint = f" Did you mean {near[0]!r}?" if near else own
             msg = f"{spec.name}: there is no set {name!r}; there are {', '.join(dataset_names())}.{hint}"
             raise SpecificationError(msg)
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil import datasets
+from gmil.benchmark.cells import load_sets
 from gmil.benchmark.counting import counted
 from gmil.benchmark.leaderboard import leaderboard_of, read_leaderboard
-from gmil.errors import DatasetError
+from gmil.errors import DatasetError, MissingFileError
 from gmil.model_selection.folds import fold_numbers
-from gmil.paper.runs.data import Dataset
 
 if TYPE_CHECKING:
     import os
@@ -40,7 +39,7 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     of.refuse_absent()
     wrong: list[str] = []
     for name, about in of.shared.items():
-        wrong += _wrong_set(name, about)
+        wrong += _wrong_set(benchmark, name, about)
     drawn: dict[tuple[Any, ...], Any] = {}
     for records in of.records.values():
         wrong += _wrong_records(records, of.shared, drawn)
@@ -49,14 +48,15 @@ def verify(benchmark: Benchmark, folder: str | os.PathLike[str]) -> tuple[list[s
     return wrong + differences, n_figures
 
 
-def _wrong_set(name: str, about: dict[str, Any]) -> Iterator[str]:
-    if name not in datasets.dataset_names():
+def _wrong_set(benchmark: Benchmark, name: str, about: dict[str, Any]) -> Iterator[str]:
+    """Compare a set on record with the data; generated sets have just been made for the record."""
+    if name in benchmark.spec.generated:
         return
     try:
-        found = datasets.load(name, download_if_missing=False)
-    except DatasetError:  # it is not here: its labels on record must do
+        found = load_sets(benchmark.restricted(None, [name]))[0][name]
+    except (DatasetError, MissingFileError):  # it is not here: its labels on record must do
         return
-    if Dataset(name, found.bags, found.y, found.groups).fingerprint != about["data"]:
+    if found.fingerprint != about["data"]:
         yield f"{name}: the data on record is other data than that which is here"
     if not np.array_equal(found.y, about["y"]):
         yield f"{name}: the labels on record are not those of the data"

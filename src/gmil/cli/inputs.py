@@ -105,11 +105,11 @@ class Reader(NamedTuple):
         Without --stream and --dask, the size of the data decides whether it is read in blocks; with groups it is read
         at once. Where no labels are needed, those that are missing or wrong do no harm.
         """
+        from gmil.bags.bag_columns import groups_of
         from gmil.cli.targets.kinds import read_times
         from gmil.io.reading import read_named
         from gmil.io.scanning import scan_named
         from gmil.io.slide_folders import Request, is_slide_folder
-        from gmil.paper.runs.data import groups_of
 
         streams = self.stream or bool(self.dask)
         if not is_dataset(data) and Path(data).is_dir() and (self.layout or is_slide_folder(Path(data))):

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 from gmil import datasets
+from gmil.bags.bag_columns import groups_of
 from gmil.datasets.fingerprint import data_fingerprint
 from gmil.errors import GmilError, SpecificationError
 from gmil.greedy import GMIL
 from gmil.model_selection.folds import fit_with_groups
-from gmil.paper.runs.data import groups_of
 from gmil.paper.runs.jobs import known_methods, make_estimator
 from gmil.paper.tables.published import dataset_title
 from gmil.pipeline import imputing

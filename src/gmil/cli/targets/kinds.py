@@ -55,7 +55,7 @@ def with_target(method: Method, data: LabelledBags) -> LabelledBags:
 
 def read_times(bags: Any, y: Any, event: str, *, needs_labels: bool) -> Any:
     """Return events and times of bags; None where they are wrong, and nobody needs them."""
-    from gmil.paper.runs.data import groups_of
+    from gmil.bags.bag_columns import groups_of
     from gmil.target_checks import outcomes_of, seen_events
 
     try:

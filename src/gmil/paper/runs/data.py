@@ -1,4 +1,4 @@
-"""The data sets of an experiment: by name, made to order, or passed in."""
+"""The data sets of an experiment: by name, in files, made to order, or passed in."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gmil import datasets
-from gmil.bags.finite import name_of_bag
-from gmil.bags.tables import missing_entries
 from gmil.datasets.fingerprint import data_fingerprint
-from gmil.errors import BagValidationError, DatasetError, SpecificationError, listed
+from gmil.errors import DatasetError, SpecificationError, listed
+from gmil.paper.runs.files import read_file
 from gmil.safety.guard import first_line
 from gmil.slides.patch_labels import read_patch_labels
 
@@ -49,33 +48,6 @@ class Dataset:
         return data_fingerprint(self.bags, self.y, self.groups, recipe=self.recipe)
 
 
-def groups_of(bags: Bags, column: str | None, role: str = "group") -> Any:
-    """Return the group of every bag from a column of its instances, which must agree; None where there is no column."""
-    if column is None:
-        return None
-    table = bags.instance_info
-    if table is None or column not in table.column_names:
-        msg = f"The {role} {column!r} names no column of the data, or one of its features."
-        raise BagValidationError(msg)
-    values = table.column(column).to_numpy(zero_copy_only=False)
-    groups = values[bags.offsets[:-1]]
-    absent = missing_entries(groups) | (groups == "")
-    if absent.any():
-        bag = name_of_bag(bags, int(absent.argmax()))
-        msg = f"The {role} {column!r} of {bag} is missing ({absent.sum()} bags have none). Fill it in, or drop the bag."
-        raise BagValidationError(msg)
-    mixed = values != np.repeat(groups, bags.sizes)
-    if mixed.any():
-        at = int(mixed.argmax())
-        number = int(bags.segment_ids[at])
-        msg = (
-            f"The {role} {column!r} must be one for all instances of a bag, but {name_of_bag(bags, number)} has "
-            f"{groups[number]!s} and {values[at]!s}. Correct it, or name another column."
-        )
-        raise BagValidationError(msg)
-    return groups
-
-
 def load_datasets(
     spec: Spec, given: Mapping[str, tuple[Any, ...]] | None = None
 ) -> tuple[dict[str, Dataset], list[str]]:
@@ -103,6 +75,8 @@ def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Datase
     if name in given:
         bags, y, *further = given[name]
         return Dataset(name, bags, np.asarray(y), *further)
+    if name in spec.files:
+        return Dataset(name, *read_file(name, spec.files[name]))
     if name in spec.generated:
         return _made(name, spec.generated[name])
     may_download = not spec.is_quick and name not in spec.optional_datasets

@@ -57,7 +57,7 @@ def load_spec(source: str | os.PathLike[str]) -> Spec:
         msg = f"There is no experiment {str(source)!r}; there are {', '.join(spec_names())}, or name a .toml file."
         raise SpecificationError(msg)
     try:
-        return parse_spec(tomllib.loads(text), name)
+        return parse_spec(tomllib.loads(text), name, Path(source).parent)
     except tomllib.TOMLDecodeError as error:
         msg = f"The experiment {name} is not TOML: {error}."
         raise SpecificationError(msg) from error
@@ -68,8 +68,16 @@ def as_spec(spec: Spec | str | os.PathLike[str]) -> Spec:
     return spec if isinstance(spec, Spec) else load_spec(spec)
 
 
-def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
-    """Turn the contents of a TOML file into an experiment; unknown keys and wrong kinds are refused."""
+def parse_spec(document: Mapping[str, Any], name: str, folder: Path = Path()) -> Spec:
+    """Turn the contents of a TOML file into an experiment; unknown keys and wrong kinds are refused.
+
+    Parameters
+    ----------
+    document : dict
+    name : str
+    folder : Path
+        Where paths of data begin: the folder of the TOML file.
+    """
     values = _values(document, Spec, name)
     for part in ("quick", "protocol"):
         _values(document.get(part, {}), Protocol, f"{name}, [{part}]")
@@ -84,8 +92,7 @@ def parse_spec(document: Mapping[str, Any], name: str) -> Spec:
         msg = f"{name}: missing must be one of {', '.join(MISSING_STRATEGIES)}, got {spec.missing!r}."
         raise SpecificationError(msg)
     _refuse_stray_datasets(spec)
-    _check_generated(spec)
-    return spec
+    return _with_sources(spec, folder)
 
 
 def python_value(value: Any) -> Any:
@@ -153,7 +160,7 @@ def _refuse_others(key: str, value: Any, where: str) -> None:
         if not isinstance(item, str):
             msg = f"{key} in {where} must be texts, got {item!r}."
             raise SpecificationError(msg)
-    for dataset, params in value.items() if key in ("per_dataset", "generated") else ():
+    for dataset, params in value.items() if key in ("per_dataset", "generated", "files") else ():
         if not isinstance(params, dict):
             msg = f"{where}: {key}.{dataset} must be a table of parameters, got {params!r}."
             raise SpecificationError(msg)
@@ -178,16 +185,25 @@ def _refuse_stray_datasets(spec: Spec) -> None:
     known = {*spec.datasets, *spec.optional_datasets}
     named = [(m.name, set(m.per_dataset)) for m in spec.methods]
     named += [(s.name, {*s.datasets, *s.per_dataset}) for s in spec.sweeps]
-    named += [("[generated]", set(spec.generated))]
+    named += [("[files]", set(spec.files)), ("[generated]", set(spec.generated))]
     for where, datasets in named:
         for stray in sorted(datasets - known):
             msg = f"{spec.name}: {where} names the data set {stray!r}, which is not in datasets: {sorted(known)}."
             raise SpecificationError(msg)
 
 
-def _check_generated(spec: Spec) -> None:
-    if spec.generated:
-        from gmil.paper.runs.data import check_generated  # most experiments have none
+def _with_sources(spec: Spec, folder: Path) -> Spec:
+    """Return an experiment whose paths begin at a folder; what is wrong about data in files, or made, is refused."""
+    if not (spec.files or spec.generated):
+        return spec
+    from gmil.paper.runs.data import check_generated  # most experiments have none
+    from gmil.paper.runs.files import check_file, seen_from
 
-        for name, how in spec.generated.items():
-            check_generated(name, how)
+    for name, how in spec.generated.items():
+        check_generated(name, how)
+    for name, how in spec.files.items():
+        check_file(name, how)
+        if name in spec.generated:
+            msg = f"{spec.name} has both [files.{name}] and [generated.{name}]. Leave out one of them."
+            raise SpecificationError(msg)
+    return dataclasses.replace(spec, files={name: seen_from(folder, how) for name, how in spec.files.items()})

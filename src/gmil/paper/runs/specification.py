@@ -164,7 +164,7 @@ class Spec:
     ----------
     name, title : str
     datasets : tuple of str
-        Names that `gmil.datasets.load` knows, or of ``generated`` ones, or of data passed to `run`.
+        Names that `gmil.datasets.load` knows, or of ``files``, or of ``generated`` ones, or of data passed to `run`.
     optional_datasets : tuple of str
         Those that are measured where they are present and left out where they are not.
     methods : tuple of MethodEntry
@@ -174,6 +174,8 @@ class Spec:
     protocol : Protocol
     quick : mapping
         The fields of the protocol that a quick run changes.
+    files : mapping of mappings
+        Data sets in files or folders: name to ``path`` and, called as the options of commands, what is where in it.
     generated : mapping of mappings
         Data sets made by `gmil.make_bags`, or with ``maker = "slides"`` by `gmil.make_slides`: name to parameters.
         ``random_state`` is 0 where it is not given.
@@ -192,6 +194,7 @@ class Spec:
     controls: bool = False
     protocol: Protocol = field(default_factory=Protocol)
     quick: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     generated: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     is_quick: bool = False
     missing: str = "error"
