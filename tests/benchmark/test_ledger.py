@@ -14,6 +14,14 @@ from gmil.benchmark.records import Known
 from gmil.paper.runs.store import Store
 
 
+def known_of(*seconds):
+    """Return as on record what the first k-folds of cells cost, from pairs of both."""
+    return {
+        identity(cell.jobs[0]): Known(value, cell.jobs[0].code, cell.case.method, cell.case.dataset, cell.setting)
+        for cell, value in seconds
+    }
+
+
 @pytest.mark.parametrize(
     ("seconds", "reason"),
     [
@@ -25,7 +33,7 @@ def test_a_tuned_cell_is_not_begun_where_the_default_costs_too_much(toy, tmp_pat
     few = toy.restricted(["gmil"], ["easy"])
     sets, _ = load_sets(few)
     default, tuned = plan(few, sets)
-    known = {identity(default.jobs[0]): Known(seconds, default.jobs[0].code)}
+    known = known_of((default, seconds))
     begun = []
     monkeypatch.setattr(Shelf, "known", lambda _: known)
     monkeypatch.setattr(Shelf, "take", lambda *_: None)
@@ -33,7 +41,7 @@ def test_a_tuned_cell_is_not_begun_where_the_default_costs_too_much(toy, tmp_pat
     run(few, output=tmp_path, repeats=1)
     assert set(Store(tmp_path).read(tuned.jobs[0].hash, 3)["reason"].to_pylist()) == {reason}
     assert begun == []
-    known[identity(default.jobs[0])] = Known(700.0, default.jobs[0].code)  # a forecast is rough: it may be within 30
+    known.update(known_of((default, 700.0)))  # a forecast is rough: it may be within 30
     shutil.rmtree(tmp_path / "rows")
     run(few, output=tmp_path, repeats=1)
     assert begun == ["tuned"]
@@ -48,10 +56,10 @@ def four_sets(document):
     return {(c.case.dataset, c.setting): c for c in plan(benchmark, load_sets(benchmark)[0])}
 
 
-def ledger_of(cells, seconds, folder):
+def ledger_of(cells, seconds, folder, asked_for=None):
     """Return a ledger of which nothing is known but seconds, by set and setting."""
-    known = {identity(cells[key].jobs[0]): Known(value, cells[key].jobs[0].code) for key, value in seconds.items()}
-    return Ledger(Store(folder), known, list(cells.values()))
+    known = known_of(*((cells[key], value) for key, value in seconds.items()))
+    return Ledger(Store(folder), known, list(cells.values()) if asked_for is None else asked_for)
 
 
 def test_other_sets_tell_what_tuning_costs(four_sets, tmp_path):
@@ -68,6 +76,16 @@ def test_other_sets_tell_what_tuning_costs(four_sets, tmp_path):
     assert enough.expected_seconds(tuned) == 300.0
     assert enough.expected_seconds(four_sets["last", "default"]) == 100.0
     assert enough.why_hopeless(tuned) is None
+
+
+def test_sets_that_are_not_asked_for_tell_it_too(four_sets, tmp_path):
+    seconds = {(name, "default"): 1.0 for name in ("easy", "hard", "more")}
+    seconds |= {(name, "tuned"): 2.0 for name in ("easy", "hard", "more")}
+    seconds["last", "default"] = 900.0
+    asked_for = [four_sets["last", "default"], four_sets["last", "tuned"]]
+    ledger = ledger_of(four_sets, seconds, tmp_path, asked_for)
+    assert ledger.expected_seconds(four_sets["last", "tuned"]) == 1800.0
+    assert ledger.why_hopeless(four_sets["last", "tuned"]) is None  # by the number of fits it would be
 
 
 def test_a_set_without_a_result_tells_nothing(four_sets, tmp_path):

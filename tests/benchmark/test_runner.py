@@ -93,7 +93,11 @@ def test_new_defaults_come_first_then_what_is_cheap_by_its_default(toy, tmp_path
     few = toy.restricted(["gmil"], ["easy", "hard", "more"])
     cells = {(c.case.dataset, c.setting): c for c in plan(few, load_sets(few)[0])}
     seconds = {"easy": 8.0, "hard": 2.0}  # nothing is known of the third
-    known = {identity(job): Known(s, job.code) for n, s in seconds.items() for job in cells[n, "default"].jobs}
+    known = {
+        identity(job): Known(s, job.code, "gmil", name, "default")
+        for name, s in seconds.items()
+        for job in cells[name, "default"].jobs
+    }
     monkeypatch.setattr(Shelf, "known", lambda _: known)
     monkeypatch.setattr(Shelf, "take", lambda *_: None)
     begun = []

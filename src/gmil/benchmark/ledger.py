@@ -114,13 +114,16 @@ class Ledger:
         return job.n_fits / default.n_fits, f"tuned it is fitted {job.n_fits} times, not {default.n_fits}"
 
     def _ratios(self, method: str) -> list[float]:
-        """Return what tuned k-folds of a method cost, in units of its default setting, on every set that has both."""
+        """Return what tuned k-folds of a method cost, in units of its default setting, on every set that has both.
+
+        Sets on record count too: a run of a few sets must give up no cell that a run of all sets would measure.
+        """
         if method not in self._known_ratios:
-            pairs = [
-                (self._any_seconds(tuned), self._any_seconds(self._defaults[name, dataset]))
-                for (name, dataset), tuned in self._tuned.items()
-                if name == method and (name, dataset) in self._defaults
-            ]
+            seconds = {(k.dataset, k.setting): k.seconds for k in self.recorded.values() if k.method == method}
+            for setting, jobs in (("default", self._defaults), ("tuned", self._tuned)):
+                found = {dataset: self._any_seconds(job) for (name, dataset), job in jobs.items() if name == method}
+                seconds |= {(dataset, setting): value for dataset, value in found.items() if value is not None}
+            pairs = [(seconds.get((d, "tuned")), seconds.get((d, "default"))) for d in {d for d, _ in seconds}]
             self._known_ratios[method] = [a / b for a, b in pairs if a and b and math.isfinite(a) and math.isfinite(b)]
         return self._known_ratios[method]
 

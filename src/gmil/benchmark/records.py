@@ -43,10 +43,13 @@ _ARRAYS = ("folds", "predictions", "decisions", "instance_scores", "y", "groups"
 
 
 class Known(NamedTuple):
-    """What the runner asks of a k-fold on record: its CPU seconds, infinitely many where it failed; its code."""
+    """What the runner asks of a k-fold on record: its CPU seconds, infinitely many where it failed; what it was of."""
 
     seconds: float
     code: str
+    method: str
+    dataset: str
+    setting: str
 
 
 @dataclass(frozen=True)
@@ -120,11 +123,7 @@ class Shelf:
 
     def known(self) -> dict[str, Known]:
         """Return the k-folds that are on record, by the identity of their jobs."""
-        return {
-            row["identity"]: Known(float("inf") if row["status"] == "failed" else row["cpu_seconds"], row["code"])
-            for records in self.methods()
-            for row in records.rows
-        }
+        return {row["identity"]: _known(records.method, row) for records in self.methods() for row in records.rows}
 
     def take(self, benchmark: Benchmark, cells: Iterable[Cell], sets: dict[str, Dataset], store: Store) -> None:
         """Put what a store has of cells on record; what is there of other cells stays."""
@@ -140,6 +139,11 @@ class Shelf:
         shared = self.sets() | {name: set_row(data) for name, data in sets.items()}
         used = sorted(self._measured() & shared.keys())
         _write(self.folder / SETS_FILE, {"kind": "sets"}, [shared[name] for name in used], _sets_schema())
+
+
+def _known(method: str, row: dict[str, Any]) -> Known:
+    seconds = float("inf") if row["status"] == "failed" else row["cpu_seconds"]
+    return Known(seconds, row["code"], method, row["dataset"], row["setting"])
 
 
 def _loaded(benchmark: Benchmark) -> dict[str, Dataset]:
