@@ -42,6 +42,9 @@ class _Message:
             What parameters are called there; others keep their names.
         """
         message = super().__str__()
+        called = options.get(self.parameter or "", "").removeprefix("--")
+        if called:
+            message = message.replace(f"The {self.parameter} ", f"The {called} ", 1)
         if self.fix:
             return f"{message} {self.fix.format_map(_Named(options))}"
         if self.parameter is None or message[:1].isupper():  # a sentence of its own

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,6 +17,7 @@ from gmil.benchmark.cells import load_sets
 from gmil.cli.main import main
 from gmil.datasets import make_bags, make_slides
 from gmil.errors import BagValidationError, MissingFileError, SpecificationError
+from gmil.paper import run as run_experiment
 
 
 @pytest.fixture
@@ -139,11 +142,34 @@ def test_a_folder_of_slides_is_a_set(tmp_path):
         ({"features": [3]}, SpecificationError, r"\[files\.own\]: features must be a text or a list of texts, got"),
         ({"path": "x.csv"}, MissingFileError, r"\[files\.own\]: there is no .*x\.csv\. Correct the path"),
         ({"bag": "nosuch"}, SpecificationError, r"\[files\.own\] cannot be read: .*nosuch"),
-        ({"group": "nosuch"}, SpecificationError, r"\[files\.own\] cannot be read: .*nosuch"),
-        ({"instances": "nosuch"}, SpecificationError, r"\[files\.own\] cannot be read: .*nosuch"),
-        ({"instances": "patient"}, SpecificationError, r"\[files\.own\] cannot be read: instance_y must be 1"),
+        (
+            {"group": "nosuch"},
+            SpecificationError,
+            r"The group column 'nosuch' is not there; .* Name another with group\.",
+        ),
+        (
+            {"instances": "nosuch"},
+            SpecificationError,
+            r"The instances column 'nosuch' is not there; .* Name another with instances\.",
+        ),
+        ({"exclude": "nosuch"}, SpecificationError, r"The exclude column 'nosuch' is not there; .* with exclude\."),
+        (
+            {"group": None, "instances": "patient"},
+            SpecificationError,
+            r"\[files\.own\] cannot be read: instance_y must be 1",
+        ),
         ({"positive": "none of them"}, SpecificationError, "positive must be one of the labels, ill, well, got"),
-        ({"positive": None}, SpecificationError, r"labels are 'ill', 'well'\. Name the positive .*\[files\.own\]"),
+        (
+            {"positive": None, "instances": None},
+            SpecificationError,
+            r"labels are 'ill', 'well'\. Name the positive .*\[files\.own\]",
+        ),
+        ({"positive": None}, SpecificationError, r"labels of instances need .* are 'ill', 'well'\. Name the positive"),
+        ({"path": ""}, SpecificationError, "path must be a text, got ''"),
+        ({"path": "~nobody of that name/x.csv"}, MissingFileError, "there is no .*nobody of that name"),
+        ({"labels": "x.csv"}, SpecificationError, "labels is for a folder, but .*own.csv is a file"),
+        ({"features": ["a", "is_cause"]}, SpecificationError, "'is_cause' is named as instances and as features"),
+        ({"group": "label", "label": "label"}, SpecificationError, "'label' is named as label and as group"),
         ({"layout": "torchmil"}, SpecificationError, r"\[files\.own\] cannot be read: layout .*folders of slides"),
         ({"exclude": "label", "label": None}, SpecificationError, "has no labels. Name their column with label"),
     ],
@@ -151,6 +177,128 @@ def test_a_folder_of_slides_is_a_set(tmp_path):
 def test_mistakes_are_named(specification, how, error, message):
     with pytest.raises(error, match=message):
         load_sets(load_benchmark(specification(**how)))
+
+
+def test_instances_of_one_class_of_three_keep_their_labels(specification, table):
+    path = specification()
+    table.loc[table["bag"] == "bag 0", "label"] = "unwell"
+    table.to_csv(path.parent / "data" / "own.csv", index=False)
+    own = load_sets(load_benchmark(path))[0]["own"]
+    np.testing.assert_array_equal(own.y, table.drop_duplicates("bag")["label"] == "ill")
+    np.testing.assert_array_equal(own.instance_y, table["is_cause"])
+
+
+@pytest.mark.parametrize(("positive", "found"), [(1, True), ("1", True), (1.0, True), (True, False), ("1.0", False)])
+def test_a_positive_number_goes_by_its_value(specification, table, positive, found):
+    path = specification(positive=positive)
+    table["label"] = (table["label"] == "ill").astype(int)
+    table.to_csv(path.parent / "data" / "own.csv", index=False)
+    if found:
+        np.testing.assert_array_equal(
+            load_sets(load_benchmark(path))[0]["own"].y, table.drop_duplicates("bag")["label"]
+        )
+    else:
+        with pytest.raises(SpecificationError, match="positive must be one of the labels, 0, 1, got"):
+            load_sets(load_benchmark(path))
+
+
+def test_bags_of_one_label_are_refused(specification, table):
+    path = specification()
+    table["label"] = "ill"
+    table.to_csv(path.parent / "data" / "own.csv", index=False)
+    with pytest.raises(SpecificationError, match=r"all 24 bags of .* have the label 'ill', but"):
+        load_sets(load_benchmark(path))
+
+
+def test_missing_values_are_refused_before_anything_is_measured(specification, table, tmp_path):
+    path = specification()
+    table.loc[table.index[-1], "b"] = np.nan
+    table.to_csv(path.parent / "data" / "own.csv", index=False)
+    with pytest.raises(SpecificationError, match=r"NaN: in bag 23 .* Fill them with missing = \"median\" above"):
+        run(load_benchmark(path), output=tmp_path / "board")
+    path.write_text('missing = "median"\n' + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert np.isnan(load_sets(load_benchmark(path))[0]["own"].bags.instances).sum() == 1
+
+
+def test_a_run_says_what_it_has_read(specification, table):
+    path = specification()
+    table.rename(columns={"c": "class"}).to_csv(path.parent / "data" / "own.csv", index=False)
+    ran = CliRunner().invoke(main, ["benchmark", "run", str(path)])
+    instances = len(table)
+    assert f"own has 24 bags, {instances} instances, 2 features (a, b), 12 groups, labels of instances" in ran.output
+    assert "[files.own]: " in ran.output  # a column that is called like a label is left out
+    assert "Warning" not in ran.output
+
+
+def test_without_files_and_labels_what_was_written_is_shown(specification, tmp_path):
+    path = specification()
+    assert CliRunner().invoke(main, ["benchmark", "run", str(path)]).exit_code == 0
+    before = CliRunner().invoke(main, ["benchmark", "show", str(path)])
+    (path.parent / "data" / "own.csv").unlink()
+    (path.parent / "own" / "sets.parquet").unlink()
+    after = CliRunner().invoke(main, ["benchmark", "show", str(path)])
+    assert after.exit_code == 0
+    assert after.output == before.output
+    refused = CliRunner().invoke(main, ["benchmark", "verify", str(path)])
+    assert refused.exit_code != 0
+    assert "Figures need the labels of own, which are not here. Put files of yours where" in refused.output
+
+
+def test_other_labels_of_instances_are_told(specification, table):
+    path = specification()
+    assert CliRunner().invoke(main, ["benchmark", "run", str(path)]).exit_code == 0
+    table["is_cause"] = 1 - table["is_cause"]
+    table.to_csv(path.parent / "data" / "own.csv", index=False)
+    wrong, _ = verify(load_benchmark(path), path.parent / "own")
+    assert wrong == ["own: the labels of instances on record are not those of the data"]
+
+
+def test_labels_of_instances_of_slides_begin_at_the_specification(tmp_path, monkeypatch):
+    pytest.importorskip("h5py")
+    (tmp_path / "project").mkdir()
+    made = make_slides(
+        tmp_path / "project" / "slides", layout="torchmil", n_slides=12, n_patches=8, n_features=4, random_state=0
+    )
+    own = {"path": "slides", "labels": str(made.labels), "bag": made.bag, "label": made.label}
+    document = {
+        "datasets": ["own"],
+        "reference": "gmil",
+        "files": {"own": {**own, "instances": "patches.csv"}},
+        "method": [{"name": "gmil", "columns": ["default"]}],
+    }
+    (tmp_path / "project" / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    (tmp_path / "patches.csv").write_bytes(Path(made.patch_labels).read_bytes())
+    monkeypatch.chdir(tmp_path)  # what lies here is not meant
+    with pytest.raises(SpecificationError, match=r"project.patches\.csv"):
+        load_sets(load_benchmark("project/own.toml"))
+
+
+def test_a_folder_with_labels_elsewhere_has_groups(tmp_path):
+    (tmp_path / "bags").mkdir()
+    for i in range(6):
+        np.save(tmp_path / "bags" / f"{i}.npy", np.random.default_rng(i).normal(size=(3, 2)))
+    lines = ["bag,label,patient", *(f"{i},{i % 2},{i // 2}" for i in range(6))]
+    (tmp_path / "own.csv").write_text("\n".join(lines), encoding="utf-8")
+    own = {"path": "bags", "labels": "own.csv", "group": "patient"}
+    document = {
+        "datasets": ["own"],
+        "reference": "gmil",
+        "files": {"own": own},
+        "method": [{"name": "gmil", "columns": ["default"]}],
+    }
+    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    assert load_sets(load_benchmark(tmp_path / "own.toml"))[0]["own"].groups.tolist() == list("001122")
+
+
+def test_experiments_of_the_paper_read_files_too(specification, tmp_path):
+    path = specification()
+    text = path.read_text(encoding="utf-8").replace('reference = "gmil"\n', "").replace('"default"', '"paper"')
+    path.write_text(text, encoding="utf-8")
+    rows = run_experiment(path, output=tmp_path / "out").table
+    assert {(row["dataset"], row["method"]) for row in rows.to_pylist()} == {
+        ("own", "gmil"),
+        ("own", "single-instance"),
+    }
 
 
 def test_names_are_told_apart(document):

@@ -105,7 +105,7 @@ def test_nothing_is_measured_yet(document, tmp_path, command):
     assert told.exit_code != 0
     assert isinstance(told.exception, MissingFileError | SystemExit)
     text = f"{told.output} {told.exception}"
-    assert "Nothing is measured yet" in text
+    assert "There are no figures yet" in text
     assert "gmil benchmark run SPEC" in text
     assert "damaged" not in text
 

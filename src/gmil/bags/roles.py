@@ -5,6 +5,8 @@ Every door from a table to bags asks here, so that one table gives the same bags
 
 from __future__ import annotations
 
+import contextlib
+import re
 import warnings
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +15,7 @@ from gmil.bags import tables
 from gmil.errors import BagValidationError, ColumnWarning, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -113,6 +115,21 @@ def roles_of(schema: pa.Schema, named: Named, *, keeps_labels: bool = True, need
         _warn_about_labels(schema, chosen, reserved - {silent})
     carried = _carried(schema, chosen, {bag, label, *named.all_of("drop")}, named.all_of("info"))
     return Roles(bag, label, chosen, carried)
+
+
+@contextlib.contextmanager
+def carried_as(**columns: str | None) -> Iterator[None]:
+    """Let errors about columns of information say what these are for, such as ``group`` or ``instances``."""
+    try:
+        yield
+    except BagValidationError as error:
+        about = re.search(r"The (?:info )?\w+ ('.*?') ", error.args[0])
+        role = next((role for role, name in columns.items() if about and repr(name) == about[1]), None)
+        if error.parameter == "info" and role is not None:
+            error.args = (error.args[0].replace("The info ", f"The {role} ", 1),)
+            error.parameter = role
+            error.fix = error.fix and error.fix.replace("{info}", f"{{{role}}}")
+        raise
 
 
 def rows_of(table: pa.Table, roles: Roles) -> Rows:

@@ -77,7 +77,8 @@ def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
     benchmark : Benchmark
     """
     spec = benchmark.spec
-    found, notes = load_datasets(dataclasses.replace(spec, datasets=(), optional_datasets=spec.datasets))
+    needed, optional = (tuple(name for name in spec.datasets if (name in spec.files) is own) for own in (True, False))
+    found, notes = load_datasets(dataclasses.replace(spec, datasets=needed, optional_datasets=optional))
     for name, data in found.items():
         if set(data.y.tolist()) != {0, 1}:
             got = listed([repr(label) for label in np.unique(data.y).tolist()])

@@ -76,8 +76,8 @@ class Counted:
     def why_no_figures(self) -> str:
         """Return a sentence on the labels that are not here."""
         return (
-            f"Figures need the labels of {listed(self.absent)}, which are not here. Set GMIL_DATA_HOME to the folder "
-            "that holds the data."
+            f"Figures need the labels of {listed(self.absent)}, which are not here. Put files of yours where the "
+            "specification says; for other sets, set GMIL_DATA_HOME to the folder that holds them."
         )
 
 

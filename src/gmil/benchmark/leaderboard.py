@@ -78,7 +78,8 @@ def read_leaderboard(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a leaderboard that was written."""
     path = Path(folder) / FILE
     if not path.exists():
-        msg = f"Nothing is measured yet: there is no {path}. Measure first, by `gmil benchmark run SPEC`."
+        todo = "`gmil benchmark run SPEC` measures, and goes on where it was stopped"
+        msg = f"There are no figures yet: there is no {path}. {todo}."
         raise MissingFileError(msg)
     with parsing(path, "leaderboard"):
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

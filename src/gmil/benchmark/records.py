@@ -17,7 +17,7 @@ import numpy as np
 
 from gmil.benchmark.cells import finished_rows, identity, load_sets
 from gmil.checks.controls import BENCHMARK_CONTROLS
-from gmil.errors import DatasetError, FormatError
+from gmil.errors import DatasetError, FormatError, MissingFileError
 from gmil.paper.runs.fingerprints import canonical_json
 from gmil.safety.atomic import replacing
 from gmil.safety.guard import parsing
@@ -115,7 +115,8 @@ class Shelf:
         found = {n: row for n, row in self.sets().items() if n in measured and n not in spec.generated}
         missing = measured - found.keys()
         if missing:
-            found |= {name: set_row(data) for name, data in _loaded(benchmark.restricted(None, missing)).items()}
+            loaded = [data for name in sorted(missing) for data in _loaded(benchmark.restricted(None, [name]))]
+            found |= {data.name: set_row(data) for data in loaded}
         return found, sorted(missing - found.keys())
 
     def _measured(self) -> set[str]:
@@ -146,11 +147,11 @@ def _known(method: str, row: dict[str, Any]) -> Known:
     return Known(seconds, row["code"], method, row["dataset"], row["setting"])
 
 
-def _loaded(benchmark: Benchmark) -> dict[str, Dataset]:
+def _loaded(benchmark: Benchmark) -> list[Dataset]:
     try:
-        return load_sets(benchmark)[0]
-    except DatasetError:  # none is here
-        return {}
+        return [*load_sets(benchmark)[0].values()]
+    except (DatasetError, MissingFileError):  # it is not here
+        return []
 
 
 def _version(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from gmil.benchmark.specification import check_method
 from gmil.benchmark.watching import Watch, exceeded, is_interrupted, reason_of
 from gmil.errors import ClusterError, GmilError, SpecificationError
 from gmil.model_selection.shared_steps import share_steps
+from gmil.paper.runs.data import summary_of
 from gmil.paper.runs.execution import execute, failed_rows
 from gmil.paper.runs.jobs import known_methods
 from gmil.paper.runs.store import Store, is_failed
@@ -86,6 +87,9 @@ def run(
     missing = [replace(cell, jobs=ledger.missing_jobs(cell)) for cell in everything if not ledger.is_done(cell)]
     missing.sort(key=ledger.expected_seconds)  # what is cheap first: much is there early
     until = None if minutes is None else time.monotonic() + 60 * minutes
+    if progress is not None:
+        for data in (sets[name] for name in benchmark.spec.files if name in sets):
+            progress(0, len(missing), summary_of(data))
     measured = _measured(missing, ledger.why_hopeless, Path(output), processes, until, retry_failed, client)
     try:
         with contextlib.closing(measured):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,14 +203,11 @@ def check_method(name: str, where: str) -> None:
 
 def _refuse_unknown_sets(spec: Spec) -> None:
     """Refuse a set that gmil does not know; one that is known may be elsewhere, and has its name for itself."""
-    for name in spec.files:
-        if name in dataset_names():
-            msg = f"{spec.name}: [files.{name}] has the name of a set that gmil knows. Call your set something else."
-            raise SpecificationError(msg)
     for name in spec.datasets:
         if name not in {*dataset_names(), *spec.files, *spec.generated}:
             near = difflib.get_close_matches(name, dataset_names(), n=1)
-            own = f" Yours: a table [files.{name}] with its path. Or make it: [generated.{name}]."
+            key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else f'"{name}"'
+            own = f" Yours: a table [files.{key}] with its path. Or make it: [generated.{key}]."
             hint = f" Did you mean {near[0]!r}?" if near else own
             msg = f"{spec.name}: there is no set {name!r}; there are {', '.join(dataset_names())}.{hint}"
             raise SpecificationError(msg)

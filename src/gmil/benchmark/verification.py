@@ -10,6 +10,7 @@ import numpy as np
 from gmil.benchmark.cells import load_sets
 from gmil.benchmark.counting import counted
 from gmil.benchmark.leaderboard import leaderboard_of, read_leaderboard
+from gmil.benchmark.records import set_row
 from gmil.errors import DatasetError, MissingFileError
 from gmil.model_selection.folds import fold_numbers
 
@@ -60,6 +61,8 @@ def _wrong_set(benchmark: Benchmark, name: str, about: dict[str, Any]) -> Iterat
         yield f"{name}: the data on record is other data than that which is here"
     if not np.array_equal(found.y, about["y"]):
         yield f"{name}: the labels on record are not those of the data"
+    if not np.array_equal(set_row(found)["instance_y"], about["instance_y"]):
+        yield f"{name}: the labels of instances on record are not those of the data"
 
 
 def _wrong_records(records: MethodRecords, shared: dict[str, Any], drawn: dict[tuple[Any, ...], Any]) -> Iterator[str]:

@@ -101,8 +101,7 @@ def in_options(error: Any) -> str:
     if error.parameter == MISSING:
         return f"{error.args[0]} {_advice_on_missing()}"
     options = {name: f"--{_OPTIONS.get(name, name)}" for name in (*_SAME_NAME, *_OPTIONS)}
-    text = str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
-    return text.replace(f"The {error.parameter} column", f"The {_OPTIONS.get(error.parameter, error.parameter)} column")
+    return str(error.told({**options, "in_memory": "leave out --stream", "decimal": "--decimal ,"}))
 
 
 def _advice_on_missing() -> str:
@@ -118,12 +117,21 @@ def _advice_on_missing() -> str:
 
 
 @contextlib.contextmanager
-def said_warnings() -> Iterator[None]:
-    """Print warnings as one sentence each, without the line of code."""
-    with warnings.catch_warnings(record=True) as caught:
+def said_warnings(*, at_once: bool = False) -> Iterator[None]:
+    """Print warnings as one sentence each, without the line of code: at the end, or at once in work of hours."""
+    said: dict[str, None] = {}
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        text = in_options(message)
+        if at_once and text not in said:
+            say(text)
+        said[text] = None
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = show
         yield
-    for text in dict.fromkeys(in_options(warning.message) for warning in caught):
+    for text in () if at_once else said:
         say(text)
 
 

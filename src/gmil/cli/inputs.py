@@ -106,6 +106,7 @@ class Reader(NamedTuple):
         at once. Where no labels are needed, those that are missing or wrong do no harm.
         """
         from gmil.bags.bag_columns import groups_of
+        from gmil.bags.roles import carried_as
         from gmil.cli.targets.kinds import read_times
         from gmil.io.reading import read_named
         from gmil.io.scanning import scan_named
@@ -130,8 +131,9 @@ class Reader(NamedTuple):
         reader = self._with_remembered(path, streams)
         may_stream = reader.group is None and not in_memory
         read: Any = scan_named if streams or (may_stream and _is_large(path, reader.bag)) else read_named
+        carried = {"group": reader.group, "instances": self.instance_labels, "event": reader.event}
         try:
-            with said_warnings():
+            with said_warnings(), carried_as(**carried):
                 request = Request(
                     self.labels or None, None, None, None, self.layout, self.mpp, self.patch_size, self.splits
                 )
@@ -141,13 +143,6 @@ class Reader(NamedTuple):
             if needs_labels:
                 raise
             bags, y = _with_features(error.bags, self.known), None
-        except BagValidationError as error:
-            roles = {self.instance_labels: "instances", self.event: "event"}
-            own = next((role for name, role in roles.items() if name and repr(name) in error.args[0]), None)
-            if error.parameter == "info" and own is not None:
-                error.args = (error.args[0].replace("info", own, 1),)
-                error.parameter, error.fix = own, f"Name another with {{{own}}}"
-            raise
         if y is not None and reader.event is not None:
             y = read_times(bags, y, reader.event, needs_labels=needs_labels)
         groups = groups_of(bags, reader.group)

@@ -141,12 +141,13 @@ def read_named(source: Any, named: Named, request: Request | None = None) -> Any
 
 
 def _read_folder(path: Path, named: Named, labels: Any) -> tuple[Bags, NDArray[Any] | None]:
+    request = Request(labels)
     try:
-        lazy, y = scan_named(path, named, Request(labels))
+        lazy, y = scan_named(path, named, request)
     except LabelError as error:
         error.bags = error.bags.load()
         raise
-    return _with_info(lazy.load(), path, named), y
+    return _with_info(lazy.load(), Path(next(iter(request.tables), path / LABELS_FILE)), named), y
 
 
 def column_names(path: Path, labels: Sequence[str] = ()) -> list[str] | None:
@@ -165,12 +166,12 @@ def column_names(path: Path, labels: Sequence[str] = ()) -> list[str] | None:
     return delimited.column_names(path) if _READERS.get(path.suffix.lower()) is delimited else None
 
 
-def _with_info(bags: Bags, folder: Path, named: Named) -> Bags:
-    """Return bags with the columns of the folder's labels that were asked for, as information about instances."""
+def _with_info(bags: Bags, table: Path, named: Named) -> Bags:
+    """Return bags with the columns of a table of labels that were asked for, as information about instances."""
     asked = named.all_of("info")
     if not asked or bags.instance_info is not None:
         return bags
-    columns = read_bag_columns(folder / LABELS_FILE, bags.bag_ids, asked, named)
+    columns = read_bag_columns(table, bags.bag_ids, asked, named)
     info = {name: np.repeat(column, bags.sizes) for name, column in columns.items()}
     return Bags(bags.instances, bags.offsets, bags.bag_ids, bags.feature_names, info)
 

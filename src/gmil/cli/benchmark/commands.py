@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gmil.cli.console import FAILED, print_table, say
+from gmil.cli.console import FAILED, print_table, said_warnings, say
 from gmil.cli.inputs import cluster
 from gmil.cli.options import jobs_option, methods_option, names_in
 from gmil.cli.results import number, percent, print_notes
@@ -56,7 +56,7 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     folder = _folder_of(spec, output)
     wanted = whole.restricted(how.pop("methods"), how.pop("sets"))
     processes = cpu_count() if jobs == -1 else jobs or 1
-    with cluster(dask) as client:
+    with cluster(dask) as client, said_warnings(at_once=True):
         notes = run(wanted, output=folder, processes=processes, client=client, progress=_tell, **how)
     of = counted(whole, folder)
     if of.absent:

@@ -13,7 +13,7 @@ import numpy as np
 
 from gmil import datasets
 from gmil.datasets.fingerprint import data_fingerprint
-from gmil.errors import DatasetError, SpecificationError, listed
+from gmil.errors import DatasetError, MissingFileError, SpecificationError, count_of, listed
 from gmil.paper.runs.files import read_file
 from gmil.safety.guard import first_line
 from gmil.slides.patch_labels import read_patch_labels
@@ -48,6 +48,16 @@ class Dataset:
         return data_fingerprint(self.bags, self.y, self.groups, recipe=self.recipe)
 
 
+def summary_of(data: Dataset) -> str:
+    """Return one line about what was read: a column that should not be among the features shows here."""
+    bags, names = data.bags, data.bags.feature_names
+    parts = [count_of(len(bags), "bag"), count_of(bags.n_instances, "instance"), count_of(bags.n_features, "feature")]
+    parts[-1] += f" ({listed(list(names))})" if names is not None else ""
+    parts += [] if data.groups is None else [count_of(len(np.unique(data.groups)), "group")]
+    parts += [] if data.instance_y is None else ["labels of instances"]
+    return f"{data.name} has {', '.join(parts)}"
+
+
 def load_datasets(
     spec: Spec, given: Mapping[str, tuple[Any, ...]] | None = None
 ) -> tuple[dict[str, Dataset], list[str]]:
@@ -60,11 +70,13 @@ def load_datasets(
     for name in (*spec.datasets, *spec.optional_datasets):
         try:
             found[name] = _load(name, spec, given or {})
-        except DatasetError:
+        except (DatasetError, MissingFileError):
             bundled = name in datasets.dataset_names() and datasets.describe(name).kind == "bundled"
-            if bundled or not (spec.is_quick or name in spec.optional_datasets):
+            is_extra = spec.is_quick and name not in spec.files
+            if bundled or not (is_extra or name in spec.optional_datasets):
                 raise
-            notes.append(f"{name} is not here and is left out; `gmil data list` tells about it.")
+            where = f"[files.{name}] has its path" if name in spec.files else "`gmil data list` tells about it"
+            notes.append(f"{name} is not here and is left out; {where}.")
     if not found:
         msg = f"None of the data sets of {spec.name} is here: {', '.join((*spec.datasets, *spec.optional_datasets))}."
         raise DatasetError(msg)
@@ -76,7 +88,7 @@ def _load(name: str, spec: Spec, given: Mapping[str, tuple[Any, ...]]) -> Datase
         bags, y, *further = given[name]
         return Dataset(name, bags, np.asarray(y), *further)
     if name in spec.files:
-        return Dataset(name, *read_file(name, spec.files[name]))
+        return Dataset(name, *read_file(name, spec.files[name], allow_missing=spec.missing != "error"))
     if name in spec.generated:
         return _made(name, spec.generated[name])
     may_download = not spec.is_quick and name not in spec.optional_datasets

@@ -196,8 +196,9 @@ def _with_sources(spec: Spec, folder: Path) -> Spec:
     """Return an experiment whose paths begin at a folder; what is wrong about data in files, or made, is refused."""
     if not (spec.files or spec.generated):
         return spec
-    from gmil.paper.runs.data import check_generated  # most experiments have none
-    from gmil.paper.runs.files import check_file, seen_from
+    from gmil.datasets import dataset_names  # most experiments have none
+    from gmil.paper.runs.data import check_generated
+    from gmil.paper.runs.files import check_file
 
     for name, how in spec.generated.items():
         check_generated(name, how)
@@ -206,4 +207,7 @@ def _with_sources(spec: Spec, folder: Path) -> Spec:
         if name in spec.generated:
             msg = f"{spec.name} has both [files.{name}] and [generated.{name}]. Leave out one of them."
             raise SpecificationError(msg)
-    return dataclasses.replace(spec, files={name: seen_from(folder, how) for name, how in spec.files.items()})
+        if name in dataset_names():
+            msg = f"{spec.name}: [files.{name}] has the name of a set that gmil knows. Call your set something else."
+            raise SpecificationError(msg)
+    return dataclasses.replace(spec, files={name: {**how, "folder": folder} for name, how in spec.files.items()})
