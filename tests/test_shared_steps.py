@@ -7,6 +7,7 @@ import pytest
 
 from gmil import MILES, FisherVectorClassifier, VLADClassifier, cross_validate, make_bags
 from gmil.fold_work import EACH_ALONE, SharedSteps
+from gmil.model_selection import shared_steps
 
 GRIDS = [
     (MILES(max_prototypes=60), {"C": [1.0, 10.0], "scale": ["minmax", None]}),
@@ -18,9 +19,10 @@ GRIDS = [
 
 
 @pytest.mark.parametrize(("estimator", "grid"), GRIDS)
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "most_bytes"), [(2, 1 << 30), (3, 1 << 30), (2, 0)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_settings_together_are_those_alone(estimator, grid, n_classes):
+def test_settings_together_are_those_alone(estimator, grid, n_classes, most_bytes, monkeypatch):
+    monkeypatch.setattr(shared_steps, "SharedSteps", lambda: SharedSteps(most_bytes))
     bags, y = make_bags(36, n_features=4, separation=2, random_state=0, return_X_y=True)
     y = y if n_classes == 2 else np.arange(36) % 3
     groups = np.arange(36) // 2
@@ -64,6 +66,23 @@ def test_a_shared_step_is_taken_once_and_leaves_the_generator_where_it_was():
     EACH_ALONE.once("a", lambda: step(one), one)
     EACH_ALONE.once("a", lambda: step(one), one)
     assert len(calls) == 3
+
+
+def test_what_was_not_used_for_long_is_forgotten_where_memory_is_short():
+    steps, calls = SharedSteps(most_bytes=2 * 80), []
+
+    def take(key):
+        def step():
+            calls.append(key)
+            return None, np.zeros(10)
+
+        steps.once(key, step)
+
+    for key in "abacb":  # a was used after b, when c came
+        take(key)
+    assert calls == ["a", "b", "c", "b"]
+    steps.once("large", lambda: np.zeros(1000))
+    assert list(steps._taken) == ["large"]  # what is in use is kept, however large
 
 
 def test_progress_counts_every_fit():

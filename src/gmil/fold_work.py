@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+import scipy.sparse as sp
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from gmil.scale import LazyBags
 
 Found = TypeVar("Found")
+
+_MOST_BYTES = 1 << 30
 
 Receiver = Callable[[int, list[int], "Floats"], None]
 """Takes the number of a setting, the numbers of folds, and their decisions, (n_some_folds, n_problems, n_bags).
@@ -84,20 +88,46 @@ class Steps:
 
 
 class SharedSteps(Steps):
-    """Steps of training on the same bags with the same seed, each taken once for models of several settings."""
+    """Steps of training on the same bags with the same seed, each taken once for models of several settings.
 
-    def __init__(self) -> None:
+    Of results that take much memory together, such as vectors of many columns, those used last are kept; a step that
+    was forgotten is taken again.
+
+    Parameters
+    ----------
+    most_bytes : int
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
         self._taken: dict[Hashable, tuple[Any, Any]] = {}
 
     def once(self, key: Hashable, step: Callable[[], Found], generator: np.random.Generator | None = None) -> Found:
         """Return what a step finds; taken before, it leaves the generator where it left it then."""
-        if key not in self._taken:
-            result = step()
-            self._taken[key] = result, None if generator is None else generator.bit_generator.state
-        found, state = self._taken[key]
+        if key in self._taken:
+            found, state = self._taken.pop(key)
+        else:
+            found = step()
+            state = None if generator is None else generator.bit_generator.state
+        self._taken[key] = found, state  # behind all others
+        self._forget()
         if generator is not None:
             generator.bit_generator.state = state
         return cast("Found", found)
+
+    def _forget(self) -> None:
+        sizes = {key: _bytes_of(found) for key, (found, _) in self._taken.items()}
+        for key in [*sizes][:-1]:
+            if sum(sizes.values()) <= self.most_bytes:
+                return
+            del self._taken[key], sizes[key]
+
+
+def _bytes_of(found: Any) -> int:
+    """Return the bytes of arrays, alone or in tuples."""
+    if isinstance(found, (tuple, list)):
+        return sum(map(_bytes_of, found))
+    return int(found.data.nbytes if sp.issparse(found) else getattr(found, "nbytes", 0))
 
 
 EACH_ALONE = Steps()
