@@ -167,7 +167,7 @@ def test_a_bag_that_loses_all_its_instances_is_named(known):
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_infinity_is_no_gap(value):
-    with pytest.raises(BagValidationError, match=r"infinity: in bag 0, instance 1, column 0 \(1 such values in all\)"):
+    with pytest.raises(BagValidationError, match=r"infinity: in bag 0, instance 1, column 0 \(1 such value in all\)"):
         Impute().fit([[[NAN], [value]]])
     with pytest.raises(BagValidationError, match="infinity: in bag 1"):
         Impute().fit(np.array([[1.0], [value]]))

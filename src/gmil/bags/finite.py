@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from gmil.errors import MISSING, BagValidationError
+from gmil.errors import MISSING, BagValidationError, count_of
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -38,9 +38,9 @@ def refuse_non_finite(
 
 def _refuse_values(bags: Bags, wrong: Booleans, numbers: Integers | None) -> None:
     value, place = _first(bags, wrong, numbers)
-    missing = bool(np.isnan(value))
+    missing, found = bool(np.isnan(value)), count_of(int(wrong.sum()), "such value")
     msg = (
-        f"X contains {'NaN' if missing else 'infinity'}: in {place} ({int(wrong.sum())} such values in all). "
+        f"X contains {'NaN' if missing else 'infinity'}: in {place} ({found} in all). "
         "Every value must be a finite number."
     )
     if missing:
@@ -73,9 +73,9 @@ def _refuse_large(bags: Bags, numbers: Integers | None) -> None:
     if not large.any():
         return
     value, place = _first(bags, large, numbers)
-    wider = " or pass float64" if bags.dtype == np.float32 else ""
+    wider, found = " or pass float64" if bags.dtype == np.float32 else "", count_of(int(large.sum()), "such value")
     msg = (
-        f"X contains a value that is too large: {value:g} in {place} ({int(large.sum())} such values in all). The "
+        f"X contains a value that is too large: {value:g} in {place} ({found} in all). The "
         f"squares of {bags.n_features} features must add up in {bags.dtype}, so no value may be beyond {limit:.1e}. "
         f"Rescale the column{wider}."
     )
