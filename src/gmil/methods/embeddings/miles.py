@@ -6,13 +6,13 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.svm import LinearSVC
 
 from gmil.base import register
 from gmil.engine import resolve
 from gmil.engine.reference import dense_rows
 from gmil.io.model_files.schema import Count, Kind
 from gmil.methods.embeddings.embedded import EmbeddedClassifier, OfTransformer
+from gmil.methods.embeddings.l1_machine import L1Machine
 from gmil.model_selection.shared_steps import share_steps
 from gmil.parameters import parameter, parameters
 from gmil.transform.vectors import InstanceSimilarities
@@ -48,14 +48,14 @@ class MILES(EmbeddedClassifier):
         With more training instances than this, similarities are to a sample of them, drawn without replacement.
         None: always to all.
     max_iter : int, default=100_000
-        Iterations of the linear classifier at most.
+        Newton steps of the linear classifier at most.
     tune : bool, default=False
         Choose gamma and C by 5-fold cross-validation inside the training bags: gamma times 1/3, 1 or 3, C times
         1/10, 1 or 10. Where a class has a single bag, nothing is chosen.
     backend : {"auto", "numpy", "native", "torch", "torch:cpu", "torch:cuda"}, default="auto"
         The implementation of distances and of reductions over bags.
     random_state : int, RandomState instance or None, default=None
-        Seed of samples, of inner folds and of the order in which the linear classifier visits its weights.
+        Seed of samples and of inner folds.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class MILES(EmbeddedClassifier):
     C_ : float
         The price in use.
     n_iter_ : int
-        Iterations of the linear classifier.
+        Newton steps of the linear classifier.
 
     Notes
     -----
@@ -124,7 +124,7 @@ class MILES(EmbeddedClassifier):
             return np.exp(-width * squares[:, known[bag_of]])
 
         similarities.gamma_, machine = self._fit_linear(training, embed, similarities.gamma_, _GAMMA_FACTORS)
-        self.n_iter_ = int(np.max(machine.n_iter_))
+        self.n_iter_ = machine.n_iter_
         self._keep_weighted(similarities)
 
     def score_instances(self, X: Any) -> Floats:
@@ -150,8 +150,8 @@ class MILES(EmbeddedClassifier):
         scores = (shares * np.exp(-self.gamma_ * squares)) @ self.coef_
         return scores if len(self.classes_) > 2 else scores[:, 0]
 
-    def _machine(self, price: float, seed: int) -> Any:
-        return LinearSVC(penalty="l1", dual=False, C=price, max_iter=self.max_iter, random_state=seed)
+    def _machine(self, price: float, seed: int) -> L1Machine:  # noqa: ARG002  it draws nothing
+        return L1Machine(price, self.max_iter)
 
     def _keep_weighted(self, similarities: InstanceSimilarities) -> None:
         """Keep the prototypes that have a weight; one without weight where none has, so that there is one."""
