@@ -279,8 +279,14 @@ def test_two_points_by_hand():
 
 @compiled
 @few
-@given(st.integers(0, 10_000), st.sampled_from([1e-3, 1.0, 100.0, 1e4]), st.booleans(), st.booleans())
-def test_compiled_programs_are_those_of_scipy(seed, nu, balance, repeated):
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1e-3, 1.0, 100.0, 1e4]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1.0, 0.05]),
+)
+def test_compiled_programs_are_those_of_scipy(seed, nu, balance, repeated, filled):
     rng = np.random.default_rng(seed)
     n_points, n_negatives, n_features = rng.integers(1, (20, 60, 30))
     points = rng.normal(size=(n_points, n_features)) + rng.uniform(0, 2)
@@ -288,6 +294,8 @@ def test_compiled_programs_are_those_of_scipy(seed, nu, balance, repeated):
     if repeated:  # equal rows, equal columns and whole numbers make many solutions, and steps of length zero
         points, negatives = np.round(points), np.round(np.repeat(negatives, 2, axis=0))
         points, negatives = np.tile(points, (2, 2)), np.tile(negatives, (1, 2))
+    for rows in (points, negatives):  # zeros are left out where most are
+        rows[rng.random(rows.shape) >= filled] = 0
     costs = slack_costs(nu, np.ones(len(points)), rng.integers(0, 3, len(negatives)) + 1e-3, balance)
     assert solve_compiled(*program_of(points, negatives, costs), resolve("native")) is not None
     planes = (solve_plane(points, negatives, costs, resolve(backend)) for backend in ("native", "numpy"))
@@ -306,7 +314,25 @@ def test_a_compiled_solution_must_be_proven(monkeypatch):
         monkeypatch.setattr(type(backend), "margin_program", lambda *_, wrong=wrong: wrong)
         assert solve_compiled(rows, sides, most, backend) is None
     assert solve_compiled(rows, sides, most, resolve("numpy")) is None
-    assert solve_compiled(sp.csr_array(rows), sides, most, backend) is None
+
+
+@few
+@given(st.integers(0, 10_000), st.sampled_from([0, 1 << 25]))
+def test_columns_that_no_row_fills_are_left_out_of_programs(seed, most_entries):
+    rng = np.random.default_rng(seed)
+    points, negatives = (rng.normal(size=(n, 40)) * (rng.random((n, 40)) < 0.05) for n in (8, 20))
+    program = program_of(points, negatives, slack_costs(10.0, np.ones(8), np.ones(20), balance=True))
+    rows, sides, most = program
+    prices, shares = solve_program(*program, BACKEND)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mica_program, "_MOST_ENTRIES", most_entries)
+        sparse_prices, sparse_shares = solve_program(sp.csr_array(rows), sides, most, BACKEND)
+    assert sparse_prices.shape == prices.shape
+    assert not sparse_prices[:-1][~rows.any(axis=0)].any()
+    if most_entries:
+        assert_array_equal(sparse_prices, prices)
+        assert_array_equal(sparse_shares, shares)
+    assert_allclose(sparse_shares.sum(), shares.sum(), rtol=1e-7)
 
 
 @compiled

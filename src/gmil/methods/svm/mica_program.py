@@ -128,11 +128,8 @@ def _solve_grouped(
     totals = np.bincount(groups[inside], costs.negatives[inside])
     entries = costs.negatives[inside] / totals[groups[inside]], (groups[inside], inside)
     means = sp.csr_array(entries, shape=(len(totals), len(groups))) @ negatives
-    if sp.issparse(negatives):
-        rows = sp.csr_array(sp.vstack([sp.csr_array(points), -means]))
-        rows = rows.toarray() if np.prod(rows.shape) <= _MOST_ENTRIES else rows
-    else:
-        rows = np.concatenate([points, -means])
+    is_sparse = sp.issparse(negatives)
+    rows = sp.csr_array(sp.vstack([sp.csr_array(points), -means])) if is_sparse else np.concatenate([points, -means])
     sides = np.repeat([1.0, -1.0], [n_points, len(totals)])
     prices, dual = solve_program(rows, sides, np.concatenate([costs.points, totals]), backend)
     shares = np.zeros(len(groups))
@@ -221,18 +218,33 @@ def solve_program(rows: Instances, sides: Floats, most: Floats, backend: Backend
     one for every row, at most what its slack costs. The shares of both sides sum to the same, their sum is as large as
     can be, and no column of the weighted sum of rows is beyond 1. The dual takes a fraction of the time.
     """
+    if sp.issparse(rows):
+        return _solve_filled(rows, sides, most, backend)
     found = solve_compiled(rows, sides, most, backend)
     return _solve_by_scipy(rows, sides, most) if found is None else found
 
 
-def solve_compiled(rows: Instances, sides: Floats, most: Floats, backend: Backend) -> tuple[Floats, Floats] | None:
+def _solve_filled(rows: Any, sides: Floats, most: Floats, backend: Backend) -> tuple[Floats, Floats]:
+    """Solve a program of sparse rows on the columns that some row fills: the others have no weight."""
+    filled = np.unique(np.append(rows.indices, 0))  # one at least
+    kept = rows[:, filled]
+    if np.prod(kept.shape) <= _MOST_ENTRIES:
+        found, shares = solve_program(kept.toarray(), sides, most, backend)
+    else:
+        found, shares = _solve_by_scipy(kept, sides, most)
+    prices = np.zeros(rows.shape[1] + 1)
+    prices[filled], prices[-1] = found[:-1], found[-1]
+    return prices, shares
+
+
+def solve_compiled(rows: Floats, sides: Floats, most: Floats, backend: Backend) -> tuple[Floats, Floats] | None:
     """Solve a program by the compiled simplex method.
 
     None where the backend has no such kernel, where the program is not for it, or where its solution is not proven.
     """
     kernel = getattr(backend, "margin_program", None)
     n_rows, n_columns = rows.shape[0], rows.shape[1] + 1
-    if kernel is None or sp.issparse(rows) or n_rows * n_columns > _MOST_ENTRIES:
+    if kernel is None or n_rows * n_columns > _MOST_ENTRIES:
         return None
     rows = np.column_stack([rows, sides])
     found = kernel(rows, most)

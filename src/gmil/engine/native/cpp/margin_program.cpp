@@ -21,6 +21,7 @@ constexpr double kOverstep = 1e-9;      // how far a bound may be overstepped fo
 constexpr double kSmallestPivot = 1e-9;
 constexpr double kSingular = 1e-11;
 constexpr Index kUpdates = 64;          // of the inverse before it is computed afresh
+constexpr Index kSparse = 8;            // with fewer entries than one in so many, zeros are left out
 
 double dot(const double* one, const double* other, Index n) {
   double sum = 0;
@@ -31,6 +32,48 @@ double dot(const double* one, const double* other, Index n) {
 void add(double factor, const double* from, Index n, double* to) {
   for (Index i = 0; i < n; ++i) to[i] += factor * from[i];
 }
+
+// The rows or the columns of a matrix, to be added up. Leaving out zeros changes no sum.
+class Lines {
+ public:
+  // From entry to entry of a line it is `stride` numbers, from line to line `apart`.
+  Lines(const double* matrix, Index n_lines, Index length, Index apart, Index stride) : length_(length) {
+    Index n_entries = 0;
+    for (Index k = 0; k < n_lines * length; ++k) n_entries += matrix[k] != 0;
+    is_sparse_ = n_entries < n_lines * length / kSparse;
+    if (!is_sparse_ && stride == 1) {
+      lines_ = matrix;
+      return;
+    }
+    values_.reserve(is_sparse_ ? n_entries : n_lines * length);
+    if (is_sparse_) at_.reserve(n_entries);
+    for (Index i = 0; i < n_lines; ++i) {
+      starts_.push_back(static_cast<Index>(values_.size()));
+      for (Index j = 0; j < length; ++j) {
+        const double value = matrix[i * apart + j * stride];
+        if (is_sparse_ && value == 0) continue;
+        values_.push_back(value);
+        if (is_sparse_) at_.push_back(j);
+      }
+    }
+    starts_.push_back(static_cast<Index>(values_.size()));
+    lines_ = values_.data();
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  void add_to(double* to, double factor, Index line) const {
+    if (!is_sparse_) return add(factor, lines_ + line * length_, length_, to);
+    for (Index e = starts_[line]; e < starts_[line + 1]; ++e) to[at_[e]] += factor * lines_[e];
+  }
+
+ private:
+  Index length_;
+  bool is_sparse_ = false;
+  const double* lines_ = nullptr;
+  Vector values_;                   // where the matrix does not have the lines like this
+  std::vector<Index> starts_, at_;  // of the entries of every line
+};
 
 // What enters: a row, or the sum of a column, by its place in the basis that it leaves free; and which way it goes.
 struct Entering {
@@ -50,13 +93,10 @@ class Simplex {
  public:
   Simplex(const double* rows, const double* most, Index n_rows, Index n_columns)
       : n_(n_rows), m_(n_columns), stride_(std::min(n_rows, n_columns)), rows_(rows), most_(most),
-        columns_(n_rows * n_columns), scale_(n_rows), inverse_(stride_ * stride_), share_(n_rows), sum_(n_columns),
+        by_row_(rows, n_rows, n_columns, n_columns, 1), by_column_(rows, n_columns, n_rows, 1, n_columns), scale_(n_rows), inverse_(stride_ * stride_), share_(n_rows), sum_(n_columns),
         margin_(n_rows), price_(n_columns), place_of_row_(n_rows, -1), place_of_column_(n_columns, -1),
         by_place_(stride_), image_(stride_), change_(stride_), slope_(n_columns) {
-    for (Index i = 0; i < n_; ++i) {
-      scale_[i] = 1 / std::sqrt(1 + dot(row(i), row(i), m_));
-      for (Index j = 0; j < m_; ++j) columns_[j * n_ + i] = row(i)[j];
-    }
+    for (Index i = 0; i < n_; ++i) scale_[i] = 1 / std::sqrt(1 + dot(row(i), row(i), m_));
   }
 
   bool run(Index max_steps) {
@@ -95,7 +135,7 @@ class Simplex {
     for (Index x = 0; x < k_; ++x) add(1, inverse(x), k_, by_place_.data());
     for (Index b = 0; b < k_; ++b) {
       price_[bound_columns_[b]] = by_place_[b];
-      add(by_place_[b], &columns_[bound_columns_[b] * n_], n_, margin_.data());
+      by_column_.add_to(margin_.data(), by_place_[b], bound_columns_[b]);
     }
   }
 
@@ -142,7 +182,7 @@ class Simplex {
       for (Index x = 0; x < k_; ++x) change_[x] = -entering.sign * image_[x];
       for (Index j = 0; j < m_; ++j) slope_[j] = entering.sign * entered[j];
     }
-    for (Index x = 0; x < k_; ++x) add(change_[x], row(basic_rows_[x]), m_, slope_.data());
+    for (Index x = 0; x < k_; ++x) by_row_.add_to(slope_.data(), change_[x], basic_rows_[x]);
   }
 
   double room_of_row(Index x) const {
@@ -305,11 +345,11 @@ class Simplex {
   void set_values() {
     Vector sums(m_);
     for (Index i = 0; i < n_; ++i)
-      if (place_of_row_[i] < 0 && share_[i] > 0) add(share_[i], row(i), m_, sums.data());
+      if (place_of_row_[i] < 0 && share_[i] > 0) by_row_.add_to(sums.data(), share_[i], i);
     for (Index b = 0; b < k_; ++b) by_place_[b] = sum_[bound_columns_[b]] - sums[bound_columns_[b]];
     for (Index x = 0; x < k_; ++x) {
       share_[basic_rows_[x]] = dot(inverse(x), by_place_.data(), k_);
-      add(share_[basic_rows_[x]], row(basic_rows_[x]), m_, sums.data());
+      by_row_.add_to(sums.data(), share_[basic_rows_[x]], basic_rows_[x]);
     }
     for (Index j = 0; j < m_; ++j)
       if (place_of_column_[j] < 0) sum_[j] = sums[j];
@@ -318,7 +358,8 @@ class Simplex {
   const Index n_, m_, stride_;
   const double* rows_;
   const double* most_;
-  Vector columns_, scale_;           // the rows, column by column; one over their lengths
+  const Lines by_row_, by_column_;
+  Vector scale_;                     // one over the lengths of the rows
   Vector inverse_;                   // (k, k), by basic rows and bound columns
   Vector share_, sum_, margin_, price_;
   std::vector<Index> basic_rows_, bound_columns_, place_of_row_, place_of_column_;
