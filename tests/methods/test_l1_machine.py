@@ -23,8 +23,9 @@ def problems(draw):
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     n_rows, n_columns = draw(st.integers(2, 25)), draw(st.integers(1, 40))
     rows = rng.integers(0, 3, size=(n_rows, n_columns)) / 2
-    if draw(st.booleans()):
-        rows = np.exp(-np.square(rng.normal(size=(n_rows, 1)) - rng.normal(size=n_columns)))
+    width = draw(st.sampled_from([None, 1.0, 300.0]))
+    if width is not None:  # similarities, which of narrow kernels are zero or far below one
+        rows = np.exp(-width * np.square(rng.normal(size=(n_rows, 1)) - rng.normal(size=n_columns)))
     return rows, np.append(rng.integers(0, 2, size=n_rows - 2), [0, 1])
 
 
@@ -79,6 +80,25 @@ def test_similarities_to_many_close_instances():
     assert_allclose(slopes[weights != 0], -np.sign(weights[weights != 0]), atol=1e-4)
     assert np.abs(slopes).max() <= 1 + 1e-4
     assert np.count_nonzero(weights) <= 151
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("price", [1.0, 100.0])
+def test_instances_far_from_all_others(seed, price):
+    rng = np.random.default_rng(seed)
+    points, prototypes = rng.standard_t(0.5, size=(40, 1, 2)), rng.standard_t(0.5, size=(150, 2))
+    rows, labels = np.exp(-np.square(points - prototypes).sum(axis=2)), np.arange(40) % 2
+    weights = learnt(rows, labels, price)
+    _, slopes = cost(weights, rows, labels, price)
+    assert_allclose(slopes[weights != 0], -np.sign(weights[weights != 0]), atol=1e-5 * price)
+    assert np.abs(slopes).max() <= 1 + 1e-5 * price
+
+
+def test_of_equal_columns_one_has_a_weight():
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.exp(-np.square(rng.normal(size=(30, 1)) - rng.normal(size=4))), 20, axis=1)
+    weights = learnt(rows, np.arange(30) % 2, 10.0)
+    assert 0 < np.count_nonzero(weights) <= 5
 
 
 def test_every_class_is_set_against_the_others():

@@ -9,11 +9,13 @@ leaves.
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 import warnings
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 if TYPE_CHECKING:
@@ -24,11 +26,11 @@ _AT_ONCE = 50
 
 _TOLERANCE = 1e-6
 """By how much the slope of a weight may differ from what it costs, which is 1."""
-_RIDGE = 1e-10
-"""Relative to the curvature along every weight: columns may be equal, or more than there are bags."""
-_ROUNDING = 1e-13
+_RIDGES = (1e-10, 1e-7, 1e-4)
+"""Relative to the curvature along every weight: columns may be nearly equal, or more than there are bags. The smallest
+is taken that rounding lets be inverted."""
+_ROUNDING = 1e-12
 """A relative gain that is none."""
-_MOST_LOOKS = 100
 
 
 class Weights(NamedTuple):
@@ -96,111 +98,148 @@ def solve(rows: Floats, signs: Floats, price: float, max_iter: int) -> Weights:
     support = _Support(rows, signs, price)
     n_steps, at_once = 0, _AT_ONCE
     while n_steps < max_iter:
-        before = support.objective
-        entering, slopes = _entering(rows, support, at_once)
-        if not len(entering):
-            return Weights(support.columns, support.values, n_steps, converged=True)
-        support.enter(entering, -np.sign(slopes))
+        before = support.state.objective
+        if not support.enter(at_once):
+            return Weights(*support.weights(), n_steps, converged=True)
         n_steps += support.descend(max_iter - n_steps)
-        if support.gain_since(before) <= _ROUNDING:
-            if at_once == 1:  # what is left to gain is rounding
-                return Weights(support.columns, support.values, n_steps, converged=True)
-            at_once = 1  # alone, a column cannot be in the way of another
-        else:
-            at_once = _AT_ONCE
-    return Weights(support.columns, support.values, n_steps, converged=False)
+        gains = support.gain_since(before) > _ROUNDING
+        if not gains and at_once == 1:  # what is left to gain is rounding
+            return Weights(*support.weights(), n_steps, converged=True)
+        at_once = _AT_ONCE if gains else 1  # alone, a column cannot be in the way of another
+    return Weights(*support.weights(), n_steps, converged=False)
 
 
-def _entering(rows: Floats, support: _Support, most: int) -> tuple[Integers, Floats]:
-    """Return columns without a weight that would lower the objective, the steepest first, and their slopes."""
-    errors = support.errors()
-    slopes = np.append(errors @ rows, errors.sum())
-    gains = np.abs(slopes) - 1
-    gains[support.columns] = 0
-    steepest = np.argsort(-gains, kind="stable")[:most]
-    steepest = steepest[gains[steepest] > _TOLERANCE]
-    return steepest, slopes[steepest]
+class _State(NamedTuple):
+    """The columns that have a weight or are about to get one, and all that depends on them."""
+
+    columns: Integers  # (n_weights,)
+    values: Floats  # (n_weights,)
+    directions: Floats  # (n_weights,), the sign that a weight has, or will have
+    signed: Floats  # (n_rows, n_weights), the columns, times the signs of the rows
+    slacks: Floats  # (n_rows,), an error where it is above zero
+    objective: float
+
+    def keep(self, kept: Booleans) -> _State:
+        """Return the same without the columns that are not kept, which have no weight."""
+        if kept.all():
+            return self
+        of_columns = (self.columns[kept], self.values[kept], self.directions[kept], self.signed[:, kept])
+        return _State(*of_columns, self.slacks, self.objective)
 
 
 class _Support:
-    """The columns that have a weight or are about to get one, and all that depends on them."""
+    """A problem, and how far its solution is."""
 
     def __init__(self, rows: Floats, signs: Floats, price: float) -> None:
         self.rows, self.signs, self.price = rows, signs, price
-        self.columns = np.empty(0, dtype=np.intp)
-        self.values = np.empty(0)
-        self.directions = np.empty(0)  # the sign that a weight has, or will have
-        self.signed = np.empty((len(rows), 0))  # the columns, times the signs of the rows
-        self.slacks = np.ones(len(rows))  # an error where it is above zero
-        self.objective = self._objective()
+        n_rows, nothing = len(rows), np.empty(0)
+        self.state = _State(
+            np.empty(0, dtype=np.intp), nothing, nothing, np.empty((n_rows, 0)), np.ones(n_rows), price * n_rows
+        )
 
-    def _objective(self) -> float:
-        return float(np.abs(self.values).sum() + self.price * np.square(np.maximum(self.slacks, 0)).sum())
+    def weights(self) -> tuple[Integers, Floats]:
+        """Return the columns that have a weight, and these."""
+        kept = self.state.keep(self.state.values != 0)
+        return kept.columns, kept.values
 
     def gain_since(self, objective: float) -> float:
         """Return by how much the objective is lower than it was, relative to that."""
-        return (objective - self.objective) / objective
+        return (objective - self.state.objective) / objective
 
-    def errors(self) -> Floats:
-        """Return the slope of the objective by the decision about every row, (n_rows,)."""
-        return np.asarray(-2 * self.price * self.signs * np.maximum(self.slacks, 0))
+    def enter(self, most: int) -> bool:
+        """Take up columns whose weight would lower the objective, the steepest first; of equal ones the first.
 
-    def enter(self, columns: Integers, directions: Floats) -> None:
-        """Take up columns, with weights of zero."""
-        n_columns = self.rows.shape[1]
-        new = np.ones((len(self.rows), len(columns)))
-        new[:, columns < n_columns] = self.rows[:, columns[columns < n_columns]]
-        self.signed = np.concatenate([self.signed, new * self.signs[:, None]], axis=1)
-        self.columns = np.concatenate([self.columns, columns])
-        self.values = np.concatenate([self.values, np.zeros(len(columns))])
-        self.directions = np.concatenate([self.directions, directions])
+        Returns whether there are any.
+        """
+        errors = -2 * self.price * self.signs * np.maximum(self.state.slacks, 0)
+        slopes = np.append(errors @ self.rows, errors.sum())
+        gains = np.abs(slopes) - 1
+        gains[self.state.columns] = 0
+        steepest = np.argsort(-gains, kind="stable")[:most]
+        steepest = steepest[gains[steepest] > _TOLERANCE]
+        if not len(steepest):
+            return False
+        entering = self._columns(steepest)
+        distinct = np.sort(np.unique(entering, axis=1, return_index=True)[1])
+        steepest, entering = steepest[distinct], entering[:, distinct]
+        self.state = _State(
+            np.append(self.state.columns, steepest),
+            np.append(self.state.values, np.zeros(len(steepest))),
+            np.append(self.state.directions, -np.sign(slopes[steepest])),
+            np.concatenate([self.state.signed, entering * self.signs[:, None]], axis=1),
+            self.state.slacks,
+            self.state.objective,
+        )
+        return True
 
-    def _keep(self, kept: Booleans) -> None:
-        if not kept.all():
-            self.columns, self.values, self.directions = self.columns[kept], self.values[kept], self.directions[kept]
-            self.signed = self.signed[:, kept]
+    def _columns(self, numbers: Integers) -> Floats:
+        """Return columns; the one behind the last is that of the intercept."""
+        found, own = np.ones((len(self.rows), len(numbers))), numbers < self.rows.shape[1]
+        found[:, own] = self.rows[:, numbers[own]]
+        return found
 
     def descend(self, most: int) -> int:
         """Take steps until the objective is as low as these columns allow; return how many."""
         n_steps = 0
-        while n_steps < most and len(self.columns):
-            before, step = self.objective, self._newton_step()
-            inward = (self.values != 0) | (step * self.directions > 0)
-            if not inward.all():
-                self._keep(inward)  # with these beside them, the others need no such weight
-                continue
-            self._go(step)
-            n_steps += 1
-            if self.gain_since(before) <= _ROUNDING:
+        while n_steps < most and len(self.state.columns):
+            slopes = self._slopes()
+            if np.abs(slopes).max() <= _TOLERANCE / 10:
                 break
-        self._keep(self.values != 0)
+            step = self._newton_step(slopes)
+            inward = (self.state.values != 0) | (step * self.state.directions > 0)
+            if not inward.all():
+                self.state = self.state.keep(inward)  # with these beside them, the others need no such weight
+                continue
+            n_steps += 1
+            before, self.state = self.state, self._moved(step)
+            if not self.state.objective < before.objective:  # by rounding, or not a number
+                self.state = before
+                break
+            # A weight that is let go can be all that a step gains, and the way on is free.
+            is_whole = len(self.state.columns) == len(before.columns)
+            if is_whole and self.gain_since(before.objective) <= _ROUNDING:
+                break
+        self.state = self.state.keep(self.state.values != 0)
         return n_steps
 
-    def _newton_step(self) -> Floats:
-        wrong = self.slacks > 0
-        signed = self.signed[wrong]
-        slopes = self.directions - 2 * self.price * (self.slacks[wrong] @ signed)
-        curvature = 2 * self.price * (signed.T @ signed)
-        along = curvature.diagonal()
-        curvature[np.diag_indices_from(curvature)] += np.where(along > 0, _RIDGE * along, 1.0)
-        return np.asarray(-scipy.linalg.solve(curvature, slopes, assume_a="pos", check_finite=False))
+    def _slopes(self) -> Floats:
+        """Return the slopes of the objective by the weights, (n_weights,)."""
+        return np.asarray(
+            self.state.directions - 2 * self.price * (np.maximum(self.state.slacks, 0) @ self.state.signed)
+        )
 
-    def _go(self, step: Floats) -> None:
-        """Go along a step as far as the objective falls."""
-        change = -self.signed @ step
-        length, stopped = best_length(self.values, step, self.slacks, change, self.price)
-        values, slacks = self.values + length * step, self.slacks + length * change
+    def _newton_step(self, slopes: Floats) -> Floats:
+        signed = self.state.signed[self.state.slacks > 0]
+        curvature = 2 * self.price * (signed.T @ signed)
+        # Of all rows: where none that is wrong has a say about a weight, a step would have no end.
+        along = 2 * self.price * np.einsum("ij,ij->j", self.state.signed, self.state.signed)
+        for ridge in _RIDGES:
+            added = curvature + np.diag(ridge * along)
+            with contextlib.suppress(np.linalg.LinAlgError):
+                return np.asarray(-cho_solve(cho_factor(added, check_finite=False), slopes, check_finite=False))
+        return np.asarray(-slopes / along)
+
+    def _moved(self, step: Floats) -> _State:
+        """Return where the objective is least along a step."""
+        state = self.state
+        length, stopped = best_length(state.values, step, state.slacks, -state.signed @ step, self.price)
+        values = state.values + length * step
         if stopped is not None:
             values[stopped] = 0.0
-        self.values, self.slacks = values, slacks
-        self._keep(values != 0)
-        self.directions = np.sign(self.values)
-        self.slacks = 1 - self.signed @ self.values  # without the rounding of all steps before
-        self.objective = self._objective()
+        kept = state._replace(values=values, directions=np.sign(values)).keep(values != 0)
+        slacks = 1 - kept.signed @ kept.values  # without the rounding of all steps before
+        errors = self.price * np.square(np.maximum(slacks, 0)).sum()
+        return kept._replace(slacks=slacks, objective=float(np.abs(kept.values).sum() + errors))
+
+
+# -------------------------------------------------------------------------------- along a step
 
 
 def best_length(values: Floats, step: Floats, slacks: Floats, change: Floats, price: float) -> tuple[float, int | None]:
     """Return how far along a step the objective is least, and which weight comes to zero there, if one does.
+
+    The slope along the step rises: at once where a weight comes to zero, at another rate where a slack does, and evenly
+    between these places.
 
     Parameters
     ----------
@@ -209,45 +248,39 @@ def best_length(values: Floats, step: Floats, slacks: Floats, change: Floats, pr
         Slacks at the start, and what the step adds to them.
     price : float
     """
-
-    def slope_of_errors(length: float) -> float:
-        reached = slacks + length * change
-        wrong = reached > 0
-        return 2 * price * float(reached[wrong] @ change[wrong])
-
     crossing = np.flatnonzero(values * step < 0)
-    crossing = crossing[np.argsort(-values[crossing] / step[crossing])]
-    lengths = -values[crossing] / step[crossing]
-    # The slope of the sum of absolute values: before the first crossing, after it, and so on.
+    crossing = crossing[np.argsort(-values[crossing] / step[crossing], kind="stable")]
+    zeros = -values[crossing] / step[crossing]
+    # What the weights add to the slope: before the first of them is zero, after it, and so on.
     start = np.where(values == 0, np.abs(step), np.sign(values) * step).sum()
-    of_weights = start + np.concatenate([[0.0], 2 * np.cumsum(np.abs(step[crossing]))])
-    first, last = 0, len(lengths)
-    while first < last:
-        middle = (first + last) // 2
-        if slope_of_errors(lengths[middle]) + of_weights[middle + 1] >= 0:
-            last = middle
-        else:
-            first = middle + 1
-    if first < len(lengths) and slope_of_errors(lengths[first]) + of_weights[first] <= 0:
-        return float(lengths[first]), int(crossing[first])
-    low = float(lengths[first - 1]) if first else 0.0
-    high = float(lengths[first]) if first < len(lengths) else np.inf
-    return _root(slacks, change, price, float(of_weights[first]), (low, high)), None
+    of_weights = start + np.append(0.0, 2 * np.cumsum(np.abs(step[crossing])))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        turns = -slacks / change  # where a slack is zero
+    places = np.unique(np.concatenate([[0.0], zeros, turns[np.isfinite(turns) & (turns > 0)]]))
 
+    def of_errors(at: float, wrong: Booleans) -> float:
+        return 2 * price * float((slacks[wrong] + at * change[wrong]) @ change[wrong])
 
-def _root(slacks: Floats, change: Floats, price: float, of_weights: float, bounds: tuple[float, float]) -> float:
-    """Return where the slope along a step is zero, between two crossings, by Newton's method or halving."""
-    low, high = bounds
-    length = min(max(1.0, low), high)
-    for _ in range(_MOST_LOOKS):
-        wrong = slacks + length * change > 0
-        curvature = 2 * price * float(change[wrong] @ change[wrong])
-        slope = 2 * price * float((slacks[wrong] + length * change[wrong]) @ change[wrong]) + of_weights
-        low, high = (low, length) if slope > 0 else (length, high)
-        following = length - slope / curvature if curvature > 0 else np.inf
-        if not low < following < high:
-            following = (low + high) / 2 if np.isfinite(high) else 2 * length + 1
-        if abs(following - length) <= 1e-15 * max(1.0, length):
-            break
-        length = following
-    return length
+    def wrong_behind(at: float) -> Booleans:
+        return np.where(change > 0, turns <= at, turns > at) & (change != 0)
+
+    def slope_behind(at: float) -> float:
+        return of_errors(at, wrong_behind(at)) + of_weights[np.searchsorted(zeros, at, side="right")]
+
+    last = bisect.bisect_left(places, 0.0, key=slope_behind)  # the first place behind which the slope is not below zero
+    if last < len(places):
+        end = float(places[last])
+        first_zero = int(np.searchsorted(zeros, end, side="left"))
+        is_zero = first_zero < len(zeros) and zeros[first_zero] == end
+        before = wrong_behind(float(places[max(last - 1, 0)]))
+        if is_zero and of_errors(end, before) + of_weights[first_zero] <= 0:
+            return end, int(crossing[first_zero])
+    else:
+        end = np.inf
+    if last == 0:
+        return 0.0, None
+    begin = float(places[last - 1])
+    wrong = wrong_behind(begin)
+    rate = 2 * price * float(change[wrong] @ change[wrong])
+    ahead = -slope_behind(begin) / rate if rate > 0 else np.inf
+    return float(min(begin + ahead, end)), None
