@@ -286,7 +286,7 @@ def files(tmp_path_factory):
         (["cv", "{three}", "--method", "dd", "--folds", "2"], "y has 3 classes. Take a --method that knows several."),
         (["cv", "{gap}", "--folds", "2"], "must be a finite number. Fill them with --missing median"),
         (["data", "convert", "{large}", "{out}.parquet"], "too large for float32. Write it with --dtype float64."),
-        (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bags have none)."),
+        (["cv", "{mixed}", "--group", "town"], "The group 'town' of bag 1 (b) is missing (1 bag without one)."),
         (["cv", "{bags}", "--bag", "video"], "'features'. Name another with --bag."),
         (["cv", "{bags}", "--label", "event"], "'features'. Name another with --label."),
         (["cv", "{bags}", "--features", "a,b"], "'features'. Name another with --features."),

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-import scipy.sparse as sp
+import numpy as np
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from gmil.bags import Bags
@@ -124,10 +123,13 @@ class SharedSteps(Steps):
 
 
 def _bytes_of(found: Any) -> int:
-    """Return the bytes of arrays, alone or in tuples."""
+    """Return the bytes of arrays: alone, in tuples, or as attributes of a fitted object."""
     if isinstance(found, (tuple, list)):
         return sum(map(_bytes_of, found))
-    return int(found.data.nbytes if sp.issparse(found) else getattr(found, "nbytes", 0))
+    if isinstance(found, np.ndarray):
+        return found.nbytes
+    values = getattr(found, "__dict__", {}).values()
+    return sum(_bytes_of(value) for value in values if isinstance(value, (np.ndarray, tuple)))
 
 
 EACH_ALONE = Steps()

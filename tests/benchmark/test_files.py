@@ -179,6 +179,36 @@ def test_mistakes_are_named(specification, how, error, message):
         load_sets(load_benchmark(specification(**how)))
 
 
+def test_a_table_of_labels_that_is_not_here_is_a_missing_file(specification, tmp_path):
+    (tmp_path / "bags").mkdir()
+    np.save(tmp_path / "bags" / "one.npy", np.zeros((3, 2)))
+    document = {
+        "datasets": ["own"],
+        "reference": "gmil",
+        "files": {"own": {"path": "bags", "labels": "private.csv"}},
+        "method": [{"name": "gmil", "columns": ["default"]}],
+    }
+    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    with pytest.raises(MissingFileError, match=r"\[files\.own\] cannot be read: .*private\.csv"):
+        load_sets(load_benchmark(tmp_path / "own.toml"))
+
+
+@pytest.mark.parametrize("key", ["features", "decimal"])
+def test_slides_have_no_columns_to_choose(tmp_path, key):
+    pytest.importorskip("h5py")
+    made = make_slides(tmp_path / "slides", layout="torchmil", n_slides=4, n_patches=8, n_features=4, random_state=0)
+    own = {"path": "slides", "labels": str(made.labels), "bag": made.bag, "label": made.label, key: ","}
+    document = {
+        "datasets": ["own"],
+        "reference": "gmil",
+        "files": {"own": own},
+        "method": [{"name": "gmil", "columns": ["default"]}],
+    }
+    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    with pytest.raises(SpecificationError, match=rf"{key} is for tables, but .* is a folder of slides"):
+        load_sets(load_benchmark(tmp_path / "own.toml"))
+
+
 def test_instances_of_one_class_of_three_keep_their_labels(specification, table):
     path = specification()
     table.loc[table["bag"] == "bag 0", "label"] = "unwell"
@@ -188,7 +218,7 @@ def test_instances_of_one_class_of_three_keep_their_labels(specification, table)
     np.testing.assert_array_equal(own.instance_y, table["is_cause"])
 
 
-@pytest.mark.parametrize(("positive", "found"), [(1, True), ("1", True), (1.0, True), (True, False), ("1.0", False)])
+@pytest.mark.parametrize(("positive", "found"), [(1, True), ("1", True), (1.0, True), (True, True), ("1.0", False)])
 def test_a_positive_number_goes_by_its_value(specification, table, positive, found):
     path = specification(positive=positive)
     table["label"] = (table["label"] == "ill").astype(int)
@@ -269,7 +299,7 @@ def test_labels_of_instances_of_slides_begin_at_the_specification(tmp_path, monk
     (tmp_path / "project" / "own.toml").write_text(as_toml(document), encoding="utf-8")
     (tmp_path / "patches.csv").write_bytes(Path(made.patch_labels).read_bytes())
     monkeypatch.chdir(tmp_path)  # what lies here is not meant
-    with pytest.raises(SpecificationError, match=r"project.patches\.csv"):
+    with pytest.raises(MissingFileError, match=r"project.patches\.csv"):
         load_sets(load_benchmark("project/own.toml"))
 
 

@@ -16,9 +16,10 @@ from gmil.paper.runs.store import Store
 
 def known_of(*seconds):
     """Return as on record what the first k-folds of cells cost, from pairs of both."""
+    firsts = [(cell, cell.jobs[0], value) for cell, value in seconds]
     return {
-        identity(cell.jobs[0]): Known(value, cell.jobs[0].code, cell.case.method, cell.case.dataset, cell.setting)
-        for cell, value in seconds
+        identity(job): Known(value, job.code, cell.case.method, (job.dataset, job.data, job.folds), cell.setting)
+        for cell, job, value in firsts
     }
 
 
@@ -86,6 +87,14 @@ def test_sets_that_are_not_asked_for_tell_it_too(four_sets, tmp_path):
     ledger = ledger_of(four_sets, seconds, tmp_path, asked_for)
     assert ledger.expected_seconds(four_sets["last", "tuned"]) == 1800.0
     assert ledger.why_hopeless(four_sets["last", "tuned"]) is None  # by the number of fits it would be
+
+
+def test_what_was_measured_by_another_plan_tells_nothing(four_sets, tmp_path):
+    others = [Known(1.0, "code", "gmil", (name, "data", 3), "default") for name in ("easy", "hard", "more")]
+    others += [Known(900.0, "code", "gmil", (name, "data", 10), "tuned") for name in ("easy", "hard", "more")]
+    known = {**known_of((four_sets["last", "default"], 1.0)), **dict(enumerate(others))}
+    ledger = Ledger(Store(tmp_path), known, list(four_sets.values()))
+    assert ledger.expected_seconds(four_sets["last", "tuned"]) < 900.0
 
 
 def test_a_set_without_a_result_tells_nothing(four_sets, tmp_path):

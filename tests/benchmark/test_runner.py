@@ -94,7 +94,7 @@ def test_new_defaults_come_first_then_what_is_cheap_by_its_default(toy, tmp_path
     cells = {(c.case.dataset, c.setting): c for c in plan(few, load_sets(few)[0])}
     seconds = {"easy": 8.0, "hard": 2.0}  # nothing is known of the third
     known = {
-        identity(job): Known(s, job.code, "gmil", name, "default")
+        identity(job): Known(s, job.code, "gmil", (name, job.data, job.folds), "default")
         for name, s in seconds.items()
         for job in cells[name, "default"].jobs
     }

@@ -8,7 +8,7 @@ import numpy as np
 
 from gmil.bags.finite import name_of_bag
 from gmil.bags.tables import missing_entries
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, count_of
 
 if TYPE_CHECKING:
     from gmil.bags.bags import Bags
@@ -27,7 +27,8 @@ def groups_of(bags: Bags, column: str | None, role: str = "group") -> Any:
     absent = missing_entries(groups) | (groups == "")
     if absent.any():
         bag = name_of_bag(bags, int(absent.argmax()))
-        msg = f"The {role} {column!r} of {bag} is missing ({absent.sum()} bags have none). Fill it in, or drop the bag."
+        n_without = count_of(int(absent.sum()), "bag")
+        msg = f"The {role} {column!r} of {bag} is missing ({n_without} without one). Fill it in, or drop the bag."
         raise BagValidationError(msg)
     mixed = values != np.repeat(groups, bags.sizes)
     if mixed.any():

@@ -123,8 +123,8 @@ def carried_as(**columns: str | None) -> Iterator[None]:
     try:
         yield
     except BagValidationError as error:
-        about = re.search(r"The (?:info )?\w+ ('.*?') ", error.args[0])
-        role = next((role for role, name in columns.items() if about and repr(name) == about[1]), None)
+        named = {role: rf"The (?:info )?\w+ {re.escape(repr(name))} " for role, name in columns.items()}
+        role = next((role for role, pattern in named.items() if re.search(pattern, error.args[0])), None)
         if error.parameter == "info" and role is not None:
             error.args = (error.args[0].replace("The info ", f"The {role} ", 1),)
             error.parameter = role

@@ -119,10 +119,11 @@ class Ledger:
         Sets on record count too: a run of a few sets must give up no cell that a run of all sets would measure.
         """
         if method not in self._known_ratios:
-            seconds = {(k.dataset, k.setting): k.seconds for k in self.recorded.values() if k.method == method}
+            # Of the same data and folds alone: what was measured by another plan takes another time.
+            seconds = {(k.data, k.setting): k.seconds for k in self.recorded.values() if k.method == method}
             for setting, jobs in (("default", self._defaults), ("tuned", self._tuned)):
-                found = {dataset: self._any_seconds(job) for (name, dataset), job in jobs.items() if name == method}
-                seconds |= {(dataset, setting): value for dataset, value in found.items() if value is not None}
+                found = {_data_of(job): self._any_seconds(job) for (name, _), job in jobs.items() if name == method}
+                seconds |= {(data, setting): value for data, value in found.items() if value is not None}
             pairs = [(seconds.get((d, "tuned")), seconds.get((d, "default"))) for d in {d for d, _ in seconds}]
             self._known_ratios[method] = [a / b for a, b in pairs if a and b and math.isfinite(a) and math.isfinite(b)]
         return self._known_ratios[method]
@@ -148,6 +149,10 @@ class Ledger:
         if table is not None:
             return seconds_of(table)
         return None if known is None else known.seconds
+
+
+def _data_of(job: Job) -> tuple[str, str, int]:
+    return job.dataset, job.data, job.folds
 
 
 def seconds_of(table: pa.Table) -> float:

@@ -48,7 +48,8 @@ class Known(NamedTuple):
     seconds: float
     code: str
     method: str
-    dataset: str
+    data: tuple[str, str, int]
+    """The set, the fingerprint of its data, and the number of folds."""
     setting: str
 
 
@@ -144,7 +145,8 @@ class Shelf:
 
 def _known(method: str, row: dict[str, Any]) -> Known:
     seconds = float("inf") if row["status"] == "failed" else row["cpu_seconds"]
-    return Known(seconds, row["code"], method, row["dataset"], row["setting"])
+    data = row["dataset"], row["data"], row["n_folds"]
+    return Known(seconds, row["code"], method, data, row["setting"])
 
 
 def _loaded(benchmark: Benchmark) -> list[Dataset]:

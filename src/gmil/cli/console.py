@@ -128,7 +128,8 @@ def said_warnings(*, at_once: bool = False) -> Iterator[None]:
         said[text] = None
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        for category in (UserWarning, RuntimeWarning, FutureWarning):  # others are for programmers
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
     for text in () if at_once else said:

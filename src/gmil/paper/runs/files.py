@@ -30,7 +30,7 @@ _LISTS = ("features", "exclude", "labels")
 _COLUMNS = ("bag", "label", "group", "instances")
 _KEYS = ("path", *_COLUMNS, *_LISTS, "decimal", "layout", "positive")
 """Called as the options of the commands that read data."""
-_KEY_OF = {"drop": "exclude", **{key: key for key in _KEYS}}
+_KEY_OF = {**{key: key for key in _KEYS}, "drop": "exclude", "decimal": 'decimal = ","'}
 """What a parameter of `gmil.read` is called in a specification."""
 _FILL = 'Fill them with missing = "median" above the first table, or leave out such instances with missing = "drop".'
 
@@ -60,7 +60,8 @@ def _refuse_twice(name: str, how: Mapping[str, Any]) -> None:
     for key in (*_COLUMNS, "features"):
         for column in _texts(how[key]) if key in how else ():
             if column in found:
-                msg = f"[files.{name}]: the column {column!r} is named as {found[column]} and as {key}. It can be one."
+                both = f"{found[column]} and as {key}"
+                msg = f"[files.{name}]: the column {column!r} is named as {both}. It can be only one of them."
                 raise SpecificationError(msg)
             found[column] = key
 
@@ -72,8 +73,8 @@ def _texts(value: Any) -> list[Any]:
 def read_file(name: str, how: Mapping[str, Any], *, allow_missing: bool = True) -> tuple[Bags, NDArray[Any], Any, Any]:
     """Return bags and labels, groups and labels of instances (None where none are named).
 
-    Labels that are two numbers become 0 and 1, and any labels where the positive one is named. Paths begin at the
-    folder that the table has beside the keys of its specification.
+    Labels that are two numbers become 0 and 1, and any labels where the positive one is named. Paths are relative to
+    the folder of the specification.
     """
     path = _located(how, how["path"])
     if not path.exists():
@@ -88,6 +89,9 @@ def read_file(name: str, how: Mapping[str, Any], *, allow_missing: bool = True) 
             refuse_non_finite(bags, allow_nan=allow_missing)
         y = _as_classes(labels, path, how.get("positive"))
         instance_y = None if instances is None else _instance_labels(instances, bags, y)
+    except MissingFileError as error:  # a table of labels, say: whoever can do without it goes on
+        msg = f"[files.{name}] cannot be read: {error.args[0]}"
+        raise MissingFileError(msg) from error
     except GmilError as error:
         told = f"{error.args[0]} {_FILL}" if error.parameter == MISSING else error.told(_KEY_OF)
         msg = f"[files.{name}] cannot be read: {told}"
@@ -110,6 +114,10 @@ def _contents(path: Path, how: Mapping[str, Any]) -> tuple[Bags, Any, Any, Any]:
         msg = f"labels is for a folder, but {path} is a file, which has the labels in a column. Leave it out."
         raise SpecificationError(msg)
     if path.is_dir() and is_read_as_slides(path, Request(layout=layout)):
+        stray = next((key for key in ("features", "exclude", "decimal") if key in how), None)
+        if stray is not None:
+            msg = f"{stray} is for tables, but {path} is a folder of slides. Leave it out."
+            raise SpecificationError(msg)
         found = read_cohort(path, Request(labels, bag, label, group, layout), in_memory=True)
         patches = None if instances is None else read_patch_labels(found.bags, _located(how, instances))
         return found.bags, found.y, found.groups, patches
@@ -148,7 +156,7 @@ def _as_classes(y: NDArray[Any] | None, path: Path, positive: Any) -> NDArray[An
 
 def _is_same(label: Any, named: Any) -> bool:
     """Tell whether a label is the one that a specification names: numbers by value, all else as texts."""
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (label, named))
+    numbers = all(isinstance(value, (int, float)) for value in (label, named))
     return bool(label == named) if numbers else str(label) == str(named)
 
 
