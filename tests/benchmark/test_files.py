@@ -58,6 +58,13 @@ def specification(tmp_path, table):
     return write
 
 
+def write_specification(path, own):
+    """Write a benchmark of one method on one set, of which these are the keys."""
+    methods = [{"name": "gmil", "columns": ["default"]}]
+    document = {"datasets": ["own"], "reference": "gmil", "files": {"own": own}, "method": methods}
+    path.write_text(as_toml(document), encoding="utf-8")
+
+
 def test_a_file_is_a_set(specification, table):
     own = load_sets(load_benchmark(specification()))[0]["own"]
     first = table.drop_duplicates("bag")
@@ -119,13 +126,7 @@ def test_a_folder_of_slides_is_a_set(tmp_path):
     made = make_slides(tmp_path / "slides", layout="torchmil", n_slides=12, n_patches=8, n_features=4, random_state=0)
     own = {"path": "slides", "labels": str(made.labels), "bag": made.bag, "label": made.label, "group": made.group}
     own["instances"] = str(made.patch_labels)
-    document = {
-        "datasets": ["own"],
-        "reference": "gmil",
-        "files": {"own": own},
-        "method": [{"name": "gmil", "columns": ["default"]}],
-    }
-    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    write_specification(tmp_path / "own.toml", own)
     read = load_sets(load_benchmark(tmp_path / "own.toml"))[0]["own"]
     assert len(read.bags) == 12
     assert set(read.y.tolist()) == {0, 1}
@@ -182,13 +183,7 @@ def test_mistakes_are_named(specification, how, error, message):
 def test_a_table_of_labels_that_is_not_here_is_a_missing_file(specification, tmp_path):
     (tmp_path / "bags").mkdir()
     np.save(tmp_path / "bags" / "one.npy", np.zeros((3, 2)))
-    document = {
-        "datasets": ["own"],
-        "reference": "gmil",
-        "files": {"own": {"path": "bags", "labels": "private.csv"}},
-        "method": [{"name": "gmil", "columns": ["default"]}],
-    }
-    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    write_specification(tmp_path / "own.toml", {"path": "bags", "labels": "private.csv"})
     with pytest.raises(MissingFileError, match=r"\[files\.own\] cannot be read: .*private\.csv"):
         load_sets(load_benchmark(tmp_path / "own.toml"))
 
@@ -198,13 +193,7 @@ def test_slides_have_no_columns_to_choose(tmp_path, key):
     pytest.importorskip("h5py")
     made = make_slides(tmp_path / "slides", layout="torchmil", n_slides=4, n_patches=8, n_features=4, random_state=0)
     own = {"path": "slides", "labels": str(made.labels), "bag": made.bag, "label": made.label, key: ","}
-    document = {
-        "datasets": ["own"],
-        "reference": "gmil",
-        "files": {"own": own},
-        "method": [{"name": "gmil", "columns": ["default"]}],
-    }
-    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    write_specification(tmp_path / "own.toml", own)
     with pytest.raises(SpecificationError, match=rf"{key} is for tables, but .* is a folder of slides"):
         load_sets(load_benchmark(tmp_path / "own.toml"))
 
@@ -290,13 +279,7 @@ def test_labels_of_instances_of_slides_begin_at_the_specification(tmp_path, monk
         tmp_path / "project" / "slides", layout="torchmil", n_slides=12, n_patches=8, n_features=4, random_state=0
     )
     own = {"path": "slides", "labels": str(made.labels), "bag": made.bag, "label": made.label}
-    document = {
-        "datasets": ["own"],
-        "reference": "gmil",
-        "files": {"own": {**own, "instances": "patches.csv"}},
-        "method": [{"name": "gmil", "columns": ["default"]}],
-    }
-    (tmp_path / "project" / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    write_specification(tmp_path / "project" / "own.toml", {**own, "instances": "patches.csv"})
     (tmp_path / "patches.csv").write_bytes(Path(made.patch_labels).read_bytes())
     monkeypatch.chdir(tmp_path)  # what lies here is not meant
     with pytest.raises(MissingFileError, match=r"project.patches\.csv"):
@@ -310,13 +293,7 @@ def test_a_folder_with_labels_elsewhere_has_groups(tmp_path):
     lines = ["bag,label,patient", *(f"{i},{i % 2},{i // 2}" for i in range(6))]
     (tmp_path / "own.csv").write_text("\n".join(lines), encoding="utf-8")
     own = {"path": "bags", "labels": "own.csv", "group": "patient"}
-    document = {
-        "datasets": ["own"],
-        "reference": "gmil",
-        "files": {"own": own},
-        "method": [{"name": "gmil", "columns": ["default"]}],
-    }
-    (tmp_path / "own.toml").write_text(as_toml(document), encoding="utf-8")
+    write_specification(tmp_path / "own.toml", own)
     assert load_sets(load_benchmark(tmp_path / "own.toml"))[0]["own"].groups.tolist() == list("001122")
 
 
