@@ -2,7 +2,7 @@
 
 It minimises |w|_1 + C sum_i max(0, 1 - y_i w.x_i)^2, where the intercept is the weight of a column of ones.
 Similarities to instances that are close to each other are nearly the same column, and a solver that changes one weight
-at a time needs tens of thousands of passes to part them. So columns enter a few at a time, those first that gain most,
+at a time needs a great many passes to part them. So columns enter a few at a time, those first that gain most,
 and all weights change together: by Newton steps, each as far as the objective falls. A weight that comes to zero
 leaves.
 """

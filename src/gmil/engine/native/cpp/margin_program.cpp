@@ -93,8 +93,9 @@ class Simplex {
  public:
   Simplex(const double* rows, const double* most, Index n_rows, Index n_columns)
       : n_(n_rows), m_(n_columns), stride_(std::min(n_rows, n_columns)), rows_(rows), most_(most),
-        by_row_(rows, n_rows, n_columns, n_columns, 1), by_column_(rows, n_columns, n_rows, 1, n_columns), scale_(n_rows), inverse_(stride_ * stride_), share_(n_rows), sum_(n_columns),
-        margin_(n_rows), price_(n_columns), place_of_row_(n_rows, -1), place_of_column_(n_columns, -1),
+        by_row_(rows, n_rows, n_columns, n_columns, 1), by_column_(rows, n_columns, n_rows, 1, n_columns),
+        scale_(n_rows), inverse_(stride_ * stride_), share_(n_rows), sum_(n_columns), margin_(n_rows),
+        price_(n_columns), place_of_row_(n_rows, -1), place_of_column_(n_columns, -1),
         by_place_(stride_), image_(stride_), change_(stride_), slope_(n_columns) {
     for (Index i = 0; i < n_; ++i) scale_[i] = 1 / std::sqrt(1 + dot(row(i), row(i), m_));
   }
