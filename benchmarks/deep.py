@@ -7,8 +7,8 @@ A row is one method on one set with one repeat. What is in the file is not done 
 before the next row: call it again to go on. ``--table`` prints the rows of a file.
 
 Nothing is chosen on test folds: epochs are fixed and the last weights are kept. The published figures are from the
-papers, mean accuracy of 5 x 10-fold: ABMIL and MI-Net report the last epoch, too. ``mi-net-theirs`` shows what the
-protocol of its authors' code adds: features are standardised on all bags, test bags too, and folds are not stratified.
+papers, mean accuracy of 5 x 10-fold: ABMIL and MI-Net report the last epoch, too. ``mi_net.py`` shows what the protocol
+of the authors of MI-Net adds.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold
-from sklearn.preprocessing import StandardScaler
 
 import gmil
 from many_sets import FIVE, Rows, all_names, load_set
@@ -46,7 +44,6 @@ METHODS: dict[str, Any] = {
     "mi-net-paper": gmil.MINet(**PAPER, epochs=50),
     "abmil-paper": gmil.ABMIL(**PAPER, epochs=100),
     "gated-abmil-paper": gmil.ABMIL(gated=True, **PAPER, epochs=100),
-    "mi-net-theirs": gmil.MINet(**PAPER, epochs=50, scale=None),
 }
 PUBLISHED = {
     "abmil": (89.2, 85.8, 86.8, 61.5, 83.9),
@@ -61,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--sets", default=",".join(FIVE), help="names, or 'all'")
-    parser.add_argument("--methods", default=",".join(name for name in METHODS if not is_theirs(name)))
+    parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--backend", default="auto")
@@ -90,52 +87,29 @@ def run(asked: argparse.Namespace, rows: Rows) -> None:
 
 
 def measure(rows: Rows, name: str, method: str, data: tuple[Any, Any, Any], repeats: list[int], asked: Any) -> None:
-    """Cross-validate all missing repeats; repeat r is what ``random_state=r`` gives alone."""
+    """Cross-validate all missing repeats at once; repeat r is what ``random_state=r`` gives alone."""
+    bags, y, groups = data
     model = METHODS[method].set_params(backend=asked.backend, **chosen_for(method, name))
-    cross_validate = in_their_protocol if is_theirs(method) else in_our_protocol
-    every = range(min(repeats), max(repeats) + 1)
     start, cpu = time.perf_counter(), time.process_time()
-    found = cross_validate(model, data, every, asked.folds)
+    first, n = min(repeats), max(repeats) - min(repeats) + 1
+    found = gmil.cross_validate(model, bags, y, cv=asked.folds, repeats=n, random_state=first, groups=groups)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     for repeat in repeats:
-        decisions, predictions = found[repeat]
+        decisions, predictions = found.decisions[0, repeat - first], found.predictions[0, repeat - first]
         rows.add(
             {
                 "set": name,
                 "method": method,
                 "repeat": repeat,
-                "accuracy": float(np.mean(predictions == data[1])),
-                "auc": float(auc_of(data[1], decisions)),
-                "seconds": round(seconds / len(every), 3),
-                "cpu_seconds": round(cpu / len(every), 3),
+                "accuracy": float(np.mean(predictions == y)),
+                "auc": float(auc_of(y, decisions)),
+                "seconds": round(seconds / n, 3),
+                "cpu_seconds": round(cpu / n, 3),
                 "backend": asked.backend,
                 "decisions": np.round(decisions, 6).tolist(),
             }
         )
-    print(f"{name} {method}: {seconds:.1f} s for {len(every)} x {asked.folds}-fold", flush=True)
-
-
-def in_our_protocol(model: Any, data: tuple[Any, Any, Any], repeats: range, folds: int) -> dict[int, tuple[Any, Any]]:
-    """Return decisions and predictions of all repeats, which are trained at once, on stratified (group) folds."""
-    bags, y, groups = data
-    own = gmil.cross_validate(model, bags, y, cv=folds, repeats=len(repeats), random_state=repeats.start, groups=groups)
-    return dict(zip(repeats, zip(own.decisions[0], own.predictions[0], strict=True), strict=True))
-
-
-def in_their_protocol(model: Any, data: tuple[Any, Any, Any], repeats: range, folds: int) -> dict[int, tuple[Any, Any]]:
-    """Return the same where features are standardised on all bags, those of the test fold too, and folds are random."""
-    bags, y, _ = data
-    bags, found = bags.with_instances(StandardScaler().fit_transform(bags.instances)), {}
-    for repeat in repeats:
-        cv = KFold(folds, shuffle=True, random_state=repeat)
-        own = gmil.cross_validate(model, bags, y, cv=cv, random_state=repeat)
-        found[repeat] = own.decisions[0, 0], own.predictions[0, 0]
-    return found
-
-
-def is_theirs(method: str) -> bool:
-    """Tell whether a method is measured with the protocol of its authors, which looks at test bags."""
-    return method.endswith("-theirs")
+    print(f"{name} {method}: {seconds:.1f} s for {n} x {asked.folds}-fold", flush=True)
 
 
 def chosen_for(method: str, name: str) -> dict[str, float]:
@@ -144,10 +118,10 @@ def chosen_for(method: str, name: str) -> dict[str, float]:
     MI-Net sums the losses of its three classifiers and adds decay times squares; here the losses are averaged and the
     decay is half of it.
     """
-    if not method.endswith(("-paper", "-theirs")):
+    if not method.endswith("-paper"):
         return {}
     rate, decay = CHOSEN.get(name, CHOSEN["musk1"])
-    if method.startswith("mi-net"):
+    if method == "mi-net-paper":
         return {"learning_rate": 3 * rate, "weight_decay": 2 * decay / 3}
     return {"learning_rate": rate, "weight_decay": decay}
 
@@ -170,7 +144,7 @@ def print_table(rows: Rows) -> None:
     for name, method in keys:
         own = list(rows.of(set=name, method=method))
         accuracy = 100 * np.array([row["accuracy"] for row in own])
-        published = PUBLISHED.get(method.removesuffix("-paper").removesuffix("-theirs"), ())
+        published = PUBLISHED.get(method.removesuffix("-paper"), ())
         known = f"{published[FIVE.index(name)]:.1f}" if published and name in FIVE else "-"
         auc, seconds = 100 * np.mean([row["auc"] for row in own]), np.mean([row["seconds"] for row in own])
         print(f"{name} {method} {len(own)} {accuracy.mean():.1f} {accuracy.std():.1f} {auc:.1f} {seconds:.1f} {known}")
