@@ -120,10 +120,10 @@ def state(found: dict[str, Any]) -> list[str]:
     """Return how much of the specification is measured."""
     n_open, n_cells = n_not_measured(found), len(found["cells"])
     n_empty = sum(cell["reason"] is not None for cell in found["cells"])
-    return [
-        f"**{n_cells} of {n_cells + n_open} cells are measured**, {n_empty} of them empty with their reason; "
-        f"{found['not_repeated']} of them have fewer repeats than the protocol asks for.",
-    ]
+    n_short = found["not_repeated"]
+    repeats = f"{n_short} of them have fewer repeats than" if n_short else "all of them have the repeats that"
+    text = f"**{n_cells} of {n_cells + n_open} cells are measured**, {n_empty} of them empty with their reason"
+    return [f"{text}; {repeats} the protocol asks for."]
 
 
 def repeats(found: dict[str, Any]) -> list[str]:
@@ -138,11 +138,13 @@ def repeats(found: dict[str, Any]) -> list[str]:
     methods = [m for m in found["methods"] if not m["control"] and n_cells[m["name"]]]
     whole = [m["label"] for m in methods if not n_short[m["name"]]]
     rest = [m["name"] for m in methods if n_short[m["name"]]]
-    text = f"By AUC, default settings. All repeats that the protocol asks for: {', '.join(whole) or 'no method'}."
-    if rest:
-        short, of = (sum(n[name] for name in rest) for n in (n_short, n_cells))
-        text += f" Of the other methods, {of - short} of {of} figures have all repeats."
-    return [text]
+    if not rest:
+        return ["By AUC, default settings, over all repeats that the protocol asks for."]
+    short, of = (sum(n[name] for name in rest) for n in (n_short, n_cells))
+    return [
+        f"By AUC, default settings. All repeats that the protocol asks for: {', '.join(whole) or 'no method'}. "
+        f"Of the other methods, {of - short} of {of} figures have all repeats."
+    ]
 
 
 def where(found: dict[str, Any]) -> list[str]:

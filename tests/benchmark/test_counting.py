@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import shutil
 
 import pytest
@@ -12,7 +11,7 @@ from tests.toml_text import as_toml
 
 from gmil.benchmark import Shelf, leaderboard, parse_benchmark, run, verify, write_leaderboard
 from gmil.benchmark.counting import counted
-from gmil.benchmark.records import read_records, write_records
+from gmil.benchmark.leaderboard import present_leaderboard
 from gmil.cli.main import main
 
 SMALL = {
@@ -96,7 +95,7 @@ def test_a_run_tells_of_rows_of_another_plan(before, tmp_path):
 
 
 def test_a_leaderboard_is_shown_where_its_data_is_not(before, monkeypatch):
-    monkeypatch.setattr("gmil.benchmark.records.load_sets", lambda _: ({}, []))
+    monkeypatch.setattr("gmil.benchmark.shelf.load_sets", lambda _: ({}, []))
     benchmark = parse_benchmark(copy.deepcopy(SMALL), "small")
     of = counted(benchmark, before)
     assert (of.absent, of.n_others) == (("set",), 0)
@@ -109,7 +108,7 @@ def test_who_has_not_all_data_measures_records_and_sees_what_was_published(befor
     (folder / "sets.parquet").unlink()
     spec.write_text(as_toml(SMALL), encoding="utf-8")
     published = (folder / "leaderboard.json").read_text(encoding="utf-8")
-    monkeypatch.setattr("gmil.benchmark.records.load_sets", lambda _: ({}, []))
+    monkeypatch.setattr("gmil.benchmark.shelf.load_sets", lambda _: ({}, []))
     monkeypatch.setattr(Shelf, "take", lambda *_: None)  # which would find the labels of the set that is made here
     done = CliRunner().invoke(main, ["benchmark", "run", str(spec), "-o", str(folder)])
     assert done.exit_code == 0, done.output
@@ -120,13 +119,10 @@ def test_who_has_not_all_data_measures_records_and_sees_what_was_published(befor
     assert "stk" in shown.output
 
 
-def test_rows_of_an_own_method_count_where_it_is_not_imported(before, tmp_path):
-    folder = shutil.copytree(before, tmp_path / "own")
-    path = folder / "methods" / "nsk.parquet"
-    records = dataclasses.replace(read_records(path), method="mine:Own")
-    write_records(Shelf(folder).path("mine:Own"), records)
-    path.unlink()
-    for params, n_others in (({}, 0), ({"C": 3.0}, 2)):
-        own = {"name": "mine:Own", "columns": ["default"], "params": params}
-        benchmark = parse_benchmark(copy.deepcopy(SMALL | {"method": [SMALL["method"][0], own]}), "small")
-        assert counted(benchmark, folder).n_others == n_others
+def test_what_is_not_measured_goes_by_the_specification_as_it_is(before, tmp_path):
+    folder = shutil.copytree(before, tmp_path / "edited")
+    tuned = [{"name": "stk", "columns": ["default", "tuned"]}, SMALL["method"][1]]
+    more = parse_benchmark(copy.deepcopy(SMALL | {"method": tuned}), "small")
+    assert present_leaderboard(more, folder)["not_measured"] == [{"method": "stk", "setting": "tuned", "n_sets": 1}]
+    often = parse_benchmark(copy.deepcopy(SMALL | {"protocol": {"folds": 3, "repeats": 3}}), "small")
+    assert present_leaderboard(often, folder)["not_repeated"] == 2

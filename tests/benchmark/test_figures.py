@@ -7,7 +7,8 @@ import pytest
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from gmil.benchmark.figures import brier, cross_validation, figures
-from gmil.benchmark.ranking import Scores, against, ranks
+from gmil.benchmark.leaderboard import scores_of
+from gmil.benchmark.ranking import Scores, against, ranks, verdicts_on_set
 from gmil.benchmark.traits import traits_of, witness_rate
 
 Y = np.array([0, 0, 1, 1, 0, 1, 0, 1], dtype=np.int8)
@@ -159,3 +160,42 @@ def test_witnesses_are_counted_among_known_instances_of_positive_bags():
 )
 def test_kinds_of_bags(change, kind):
     assert traits_of({**SHARED, "y": np.array([1] + [0] * 7), **change})["kind"] == kind
+
+
+def test_who_joins_the_ranks_does_not_depend_on_who_could_not():
+    """The second and the fourth were tried on the same sets: the third, which leaves too few, stops neither."""
+    values = np.full((10, 4), 0.5)
+    values[8:, 1] = values[:2, 2] = values[8:, 3] = np.nan
+    scores = Scores("auc", ("a", "b", "c", "d"), tuple("0123456789"), values, np.zeros((10, 4), dtype=bool))
+    assert (scores.ready().methods, len(scores.ready().sets)) == (("a", "b", "d"), 8)
+
+
+def test_nobody_is_best_where_all_is_empty():
+    nothing = Scores("auc", ("one", "two"), ("a", "b"), np.full((2, 2), np.nan), np.ones((2, 2), dtype=bool))
+    assert ranks(nothing, "one") is None
+
+
+def test_a_figure_that_a_method_does_not_have_is_not_an_empty_cell():
+    cells = [
+        {"method": m, "set": s, "auc": auc, "accuracy": accuracy, "reason": reason}
+        for m, auc, accuracy, reason in [
+            ("worst", 0.5, 0.5, None),
+            ("ours", 0.9, 0.9, None),
+            ("labels", None, 0.8, None),
+            ("slow", None, None, "more than 30 CPU minutes a k-fold"),
+        ]
+        for s in ("a", "b", "c")
+    ]
+    by_auc, by_accuracy = (scores_of(cells, measure, ["a", "b", "c"]) for measure in ("auc", "accuracy"))
+    assert [row["method"] for row in ranks(by_auc.ready(), "ours")["rows"]] == ["ours", "worst", "slow"]
+    assert [row["method"] for row in ranks(by_accuracy.ready(), "ours")["rows"]] == ["ours", "labels", "worst", "slow"]
+    assert [row["method"] for row in against(by_auc, "ours")] == ["worst", "slow"]
+
+
+def test_a_method_is_compared_by_the_repeats_that_it_has():
+    rng = np.random.default_rng(0)
+    folds = {"ours": rng.uniform(0.7, 0.9, (5, 10)), "other": rng.uniform(0.6, 0.8, (5, 10))}
+    alone = verdicts_on_set(folds, "ours", 100)["other"]
+    with_slow = verdicts_on_set({**folds, "slow": folds["other"][:1]}, "ours", 100)
+    assert (with_slow["other"]["n_repeats"], with_slow["slow"]["n_repeats"]) == (5, 1)
+    assert with_slow["other"]["interval"] == alone["interval"]

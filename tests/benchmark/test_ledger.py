@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 
 import pytest
@@ -10,7 +11,7 @@ from gmil.benchmark import Shelf, parse_benchmark, run
 from gmil.benchmark import runner as running
 from gmil.benchmark.cells import identity, load_sets, plan
 from gmil.benchmark.ledger import Ledger
-from gmil.benchmark.records import Known
+from gmil.benchmark.shelf import Known
 from gmil.paper.runs.store import Store
 
 
@@ -113,3 +114,15 @@ def test_a_tuned_cell_is_hopeless_by_what_tuning_costs_on_other_sets(four_sets, 
     )
     ledger = ledger_of(four_sets, {**seconds, ("last", "default"): 89.0}, tmp_path)
     assert ledger.why_hopeless(four_sets["last", "tuned"]) is None
+
+
+def test_a_cell_with_a_result_is_not_given_up_for_a_forecast(document, tmp_path):
+    """One repeat of two is known: it says more of the cost than the default setting does."""
+    document["protocol"]["tuned_repeats"] = 2
+    benchmark = parse_benchmark(document, "toy").restricted(["gmil"], ["easy"])
+    default, tuned = plan(benchmark, load_sets(benchmark)[0])
+    known = known_of((default, 9000.0))
+    assert Ledger(Store(tmp_path), known, [default, tuned]).why_hopeless(tuned) is not None
+    known[identity(tuned.jobs[0])] = Known(6.0, "code", "gmil", ("easy", tuned.jobs[0].data, 3), "tuned")
+    rest = dataclasses.replace(tuned, jobs=tuned.jobs[1:])
+    assert Ledger(Store(tmp_path), known, [default, tuned]).why_hopeless(rest) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 
@@ -10,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 from tests.browser import every_screen, overflow
 
-from gmil.benchmark import read_leaderboard
+from gmil.benchmark import leaderboard, read_leaderboard
 from gmil.benchmark.decisions import decision_table, notes_on_kind, packaged
+from gmil.benchmark.overview import overview
 from gmil.benchmark.page import page, told, write_page
 from gmil.cli.main import main
 from gmil.datasets import make_bags
@@ -29,7 +31,8 @@ def test_the_first_sentences_say_who_leads_and_what_is_missing(found):
     )
     assert tuned == "Tuned setting: too few sets are measured by all methods for ranks."
     assert counts == (
-        "15 cells are measured, 0 are empty with their reason, and 3 are not measured yet: nothing is claimed of them."
+        "15 cells are measured, 0 of them empty with their reason, and 3 are not measured yet: "
+        "nothing is claimed of them."
     )
 
 
@@ -138,3 +141,47 @@ def test_the_table_that_comes_with_gmil_is_well_formed():
         assert row["sets"]
         means = [one["mean"] for one in row["methods"]]
         assert means == sorted(means, reverse=True)
+
+
+def test_who_shares_the_first_place_is_named(found):
+    shared = copy.deepcopy(found)
+    for measure in ("auc", "accuracy"):
+        for row in shared["statistics"]["default"]["measures"][measure]["all"]["ranks"]["rows"]:
+            row["rank"] = 1.5
+    assert "bag statistics and GMIL share the best mean rank by AUC (1.50); bag" in told(shared)[0]
+
+
+def test_a_page_of_nothing_says_so(toy, tmp_path, visit):
+    write_page(leaderboard(toy, tmp_path), tmp_path / "index.html")
+    shown = visit(tmp_path / "index.html")
+    assert "0 cells are measured" in shown.locator("[data-test=told]").inner_text()
+    assert shown.locator("#about-ranks").inner_text() == "Nothing is measured yet."
+
+
+def test_why_a_cell_is_empty_is_told_where_it_is(found, tmp_path, visit):
+    renamed = json.loads(json.dumps(found).replace('"hard"', '"a hard set"'))
+    cell = next(c for c in renamed["cells"] if (c["method"], c["set"]) == ("gmil", "a hard set"))
+    cell |= {"auc": None, "reason": "more than 8 GiB of memory"}
+    write_page(renamed, tmp_path / "index.html")
+    shown = visit(tmp_path / "index.html")
+    assert shown.locator("[data-test=cells] td[title='more than 8 GiB of memory']").count() == 1
+
+
+def test_a_method_that_is_empty_everywhere_is_shown(found):
+    empty = copy.deepcopy(found)
+    for cell in empty["cells"]:
+        if cell["method"] == "gmil":
+            cell |= {**dict.fromkeys(found["measures"]), "reason": "more than 8 GiB of memory"}
+    rows = {row["method"]: row for row in overview(empty, "default")[0]["rows"]}
+    assert (rows["gmil"]["n_sets"], rows["gmil"]["n_empty"], rows["gmil"]["auc"]) == (0, 3, None)
+
+
+def test_networks_on_a_gpu_show_its_seconds(found, tmp_path, visit):
+    on_gpu = copy.deepcopy(found)
+    for cell in on_gpu["cells"]:
+        if cell["method"] == "gmil":
+            cell["gpu_seconds"] = 12.0
+    write_page(on_gpu, tmp_path / "index.html")
+    shown = visit(tmp_path / "index.html")
+    assert "GPU s" in shown.locator("[data-test=overview] thead").inner_text()
+    assert "12 GPU s" in shown.locator("[data-test=plot]").inner_html()

@@ -19,7 +19,7 @@ from gmil.benchmark import Budget, Shelf, leaderboard, parse_benchmark, run
 from gmil.benchmark import runner as running
 from gmil.benchmark.cells import identity, load_sets, plan
 from gmil.benchmark.ledger import Ledger
-from gmil.benchmark.records import Known
+from gmil.benchmark.shelf import Known
 from gmil.benchmark.watching import (
     ABANDONED,
     OVER_FORECAST,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gmil.benchmark import load_benchmark, parse_benchmark, run
+from gmil.benchmark import Shelf, load_benchmark, parse_benchmark, run
 from gmil.benchmark.cells import load_sets
 from gmil.errors import FormatError, SpecificationError
 
@@ -23,7 +23,12 @@ def test_controls_are_methods_among_others(document):
         ({"chose_defaults": ["fox"]}, "there is no 'fox' for chose_defaults; there are easy, hard, more"),
         ({"budget": {"minutes": 3}}, "there is no key 'minutes'; the keys are once_minutes, most_minutes, most_gib"),
         ({"budget": {"most_gib": 0}}, "most_gib in the budget must be a number above 0, got 0"),
-        ({"sets": ["musk1"]}, "there is no key 'sets'; the keys are .*datasets"),
+        ({"sets": ["musk1"]}, "there is no key 'sets'; the keys are budget, chose_defaults, controls, datasets"),
+        ({"referense": "gmil"}, r"there is no key 'referense'; .*Did you mean 'reference'\?"),
+        ({"method": [{"name": "gmil", "lable": "G"}]}, "'lable'; the keys are columns, label, name, params, repeats"),
+        ({"method": [{"name": "gmil"}, {"name": "gmil"}]}, "the method 'gmil' is there 2 times. Name it once"),
+        ({"method": [{"name": "gmil", "params": {"c": 1}}]}, "gmil has no parameter 'c'; its parameters are"),
+        ({"datasets": ["easy", "none", "hard", "more"]}, "there is no set 'none'"),
         ({"method": [{"name": "gmil"}, {"name": "gmil", "label": "again"}]}, "the method 'gmil' is there 2 times"),
         ({"method": [{"name": "gmli"}]}, r"toy: there is no method 'gmli'; there are abmil, .*Did you mean 'gmil'\?"),
         ({"method": [{"name": "nosuch"}]}, r"no method 'nosuch'; there are .*miles.*Your own: package\.module:Class"),
@@ -109,8 +114,13 @@ def test_a_set_that_is_known_may_be_elsewhere(document):
 def test_an_own_method_is_not_imported_by_a_file(document, tmp_path):
     document["method"].append({"name": "nomod.x:Cls", "columns": ["default"]})
     own = parse_benchmark(document, "toy")
-    with pytest.raises(SpecificationError, match=r"'nomod\.x:Cls' is not imported.*--methods nomod\.x:Cls"):
-        run(own, output=tmp_path)
+    told = "nomod.x:Cls is not imported, and not measured"
+    (note,) = run(own.restricted(["majority", "nomod.x:Cls"], ["easy"]), output=tmp_path)
+    assert note.startswith(told)
+    assert note.endswith("--methods nomod.x:Cls.")
+    assert [records.method for records in Shelf(tmp_path).methods()] == ["majority"]  # the others are measured
+    with pytest.raises(SpecificationError, match=told):
+        run(own.restricted(["nomod.x:Cls"], None), output=tmp_path)
 
 
 def test_a_file_that_is_no_utf8_is_named(tmp_path):

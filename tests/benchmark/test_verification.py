@@ -36,7 +36,7 @@ def test_a_leaderboard_is_what_its_records_give(toy, board):
 def test_labels_that_are_not_on_record_are_those_of_the_data(toy, copied, monkeypatch):
     (copied / "sets.parquet").unlink()
     assert verify(toy, copied)[0] == []
-    monkeypatch.setattr("gmil.benchmark.records.load_sets", lambda _: ({}, []))
+    monkeypatch.setattr("gmil.benchmark.shelf.load_sets", lambda _: ({}, []))
     with pytest.raises(DatasetError, match="need the labels of easy, hard, more, which are not here"):
         verify(toy, copied)
 

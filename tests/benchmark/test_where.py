@@ -41,3 +41,10 @@ def test_sentences_are_about_the_methods_that_were_asked_for():
     (told,) = notes_on_where({"one": "The one", "other": "Another"}, table)
     assert told.startswith("The one, for where: AUC of instances over all bags, and within bags")
     assert "Birds 0.80 and 0.60, Newsgroups 0.80 and 0.60" in told
+
+
+def test_a_family_without_a_figure_within_bags_is_left_out():
+    board = a_leaderboard()
+    for cell in board["cells"]:
+        cell["instance_auc_within"] = None
+    assert where_table(board) == []

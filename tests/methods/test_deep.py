@@ -17,7 +17,7 @@ from gmil import ABMIL, CLAM, DSMIL, Bags, MeanMLP, MINet, TransMIL
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'gmil[torch]'")
 
-from gmil.methods.deep.batches import Dropout, Plan, Table  # noqa: E402
+from gmil.methods.deep.batches import KEYS_APART, Dropout, Plan, Table  # noqa: E402
 from gmil.methods.deep.layers import branching_perceptron  # noqa: E402
 from gmil.methods.deep.training import Job, Schedule, train  # noqa: E402
 from gmil.methods.deep.weights import linear, perceptron  # noqa: E402
@@ -256,6 +256,20 @@ def test_labels_of_held_out_groups_are_never_trained_on():
     held_out = model._held_out(y, groups, np.random.default_rng(0))
     assert 2 <= held_out.sum() <= 8
     assert set(groups[held_out]).isdisjoint(groups[~held_out])
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9])
+def test_as_many_bags_are_held_out_as_were_asked_for(share):
+    y = np.arange(200) % 2
+    held_out = MeanMLP(early_stopping=True, validation_fraction=share)._held_out(y, None, np.random.default_rng(0))
+    assert held_out.mean() == pytest.approx(share, abs=0.01)
+    assert y[held_out].mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_rows_of_large_bags_are_not_dropped_as_in_the_next_step():
+    first, second = (Dropout(0.5, torch.tensor([77 * (1 << 20) + step * KEYS_APART])) for step in (1, 2))
+    ones = torch.ones(1, 2 * KEYS_APART, 8)
+    assert (first.apply(ones, 1)[0, KEYS_APART:] == second.apply(ones, 1)[0, :KEYS_APART]).float().mean() < 0.6
 
 
 def test_a_class_with_one_bag_can_be_stopped_early_too(gaussian_bags):

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import gmil
 from gmil import Bags
@@ -16,7 +17,7 @@ from gmil.paper import parse_spec
 from gmil.paper.runs import fingerprints
 from gmil.paper.runs.data import load_datasets
 from gmil.paper.runs.fingerprints import canonical_json, code_fingerprint
-from gmil.paper.runs.jobs import expand, make_estimator
+from gmil.paper.runs.jobs import cases_of, expand, make_estimator
 from gmil.paper.tables import grids
 
 
@@ -211,3 +212,11 @@ def test_the_same_source_is_spelled_alike_under_every_version_of_python():
         "format_spec=(JoinedStr values=[(Constant value='>3')])) (Constant value='x')]))] "
         "returns=(Name id='str' ctx=(Load)))])"
     )
+
+
+def test_settings_go_to_the_method_behind_what_fills_missing_values(toy_document):
+    document = toy_document | {"missing": "median"}
+    spec = parse_spec(document, "toy")
+    tuned = next(case for case in cases_of(spec, spec.datasets[0]) if case.settings is not None)
+    for setting in tuned.settings:
+        clone(tuned.estimator).set_params(**setting)

@@ -88,7 +88,7 @@ def test_an_experiment_that_is_not_there_is_refused():
 def test_a_file_that_is_not_toml_is_refused(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("datasets = [")
-    with pytest.raises(SpecificationError, match="The experiment mine is not TOML"):
+    with pytest.raises(SpecificationError, match=r"mine\.toml is not TOML"):
         load_spec(path)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gmil.benchmark.leaderboard import leaderboard, read_leaderboard, write_leaderboard
-from gmil.benchmark.records import MethodRecords, Shelf
+from gmil.benchmark.records import MethodRecords
 from gmil.benchmark.runner import run
+from gmil.benchmark.shelf import Shelf
 from gmil.benchmark.specification import Benchmark, Budget, load_benchmark, parse_benchmark
 from gmil.benchmark.verification import verify
 

@@ -12,8 +12,8 @@ import numpy as np
 from gmil.benchmark.specification import SETTINGS
 from gmil.errors import SpecificationError, listed
 from gmil.paper.runs.data import Dataset, load_datasets
-from gmil.paper.runs.fingerprints import canonical_json
-from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of
+from gmil.paper.runs.fingerprints import canonical, canonical_json
+from gmil.paper.runs.jobs import Case, Job, cases_of, jobs_of, paper_params
 from gmil.paper.runs.store import DamagedPartError, Store
 
 if TYPE_CHECKING:
@@ -86,6 +86,12 @@ def load_sets(benchmark: Benchmark) -> tuple[dict[str, Dataset], list[str]]:
             msg = f"{name} must have the classes 0 and 1, as bags are positive or not, but its labels are {got}.{fix}"
             raise SpecificationError(msg)
     return found, notes
+
+
+def asked_of(benchmark: Benchmark, method: str, dataset: str) -> str:
+    """Return what a benchmark says of an own method on a set, in one line: others cannot see all of its parameters."""
+    entry = next(entry for entry in benchmark.spec.methods if entry.name == method)
+    return canonical_json({"params": canonical(paper_params(entry, dataset)), "missing": benchmark.spec.missing})
 
 
 def planned(benchmark: Benchmark, sets: Iterable[Fingerprinted]) -> set[str]:

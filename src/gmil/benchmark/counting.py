@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from gmil.benchmark.cells import planned
-from gmil.benchmark.records import Shelf
+from gmil.benchmark.cells import asked_of, planned
+from gmil.benchmark.shelf import Shelf
 from gmil.benchmark.specification import SETTINGS
 from gmil.errors import DatasetError, listed
-from gmil.paper.runs.fingerprints import canonical
 from gmil.paper.runs.jobs import known_methods
 
 if TYPE_CHECKING:
@@ -132,12 +130,11 @@ def _looks_planned(
     """Tell the same of an own method that is not imported here: its other parameters are not known."""
     protocol, about = benchmark.spec.protocol, shared.get(row["dataset"])
     column = next(column for column, setting in SETTINGS.items() if setting == row["setting"])
-    asked = canonical({**entry.params, **entry.per_dataset.get(row["dataset"], {})}) if column == "paper" else {}
     return (
         row["dataset"] in benchmark.spec.datasets
         and column in entry.columns
         and row["repeat"] < protocol.repeats_of(column, entry.repeats)
         and (row["n_folds"], row["seed"]) == (protocol.folds, protocol.seed + row["repeat"])
         and (about is None or about["data"] == row["data"])
-        and asked.items() <= json.loads(row["params"]).items()
+        and row.get("asked") == asked_of(benchmark, entry.name, row["dataset"])
     )

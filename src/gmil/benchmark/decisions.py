@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gmil.benchmark.records import set_row
+from gmil.benchmark.shelf import set_row
 from gmil.benchmark.traits import KINDS, traits_of
 from gmil.paper.runs.data import Dataset
 

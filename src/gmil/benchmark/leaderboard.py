@@ -61,7 +61,7 @@ def leaderboard_of(benchmark: Benchmark, of: Counted) -> dict[str, Any]:
             "sets": [_set(benchmark, name, shared) for name in benchmark.spec.datasets],
             "cells": cells,
             "not_measured": _not_measured(benchmark, cells),
-            "not_repeated": _not_repeated(benchmark, cells),
+            "not_repeated": _not_repeated(benchmark, of),
             "statistics": {setting: _statistics(benchmark, records, shared, cells, setting) for setting in settings},
         }
     )
@@ -95,7 +95,13 @@ def present_leaderboard(benchmark: Benchmark, folder: str | os.PathLike[str]) ->
     if of.absent:
         return found
     written = {job for cell in found["cells"] for job in cell["jobs"]}
-    return found if written == of.jobs and _asked_by(found) == _asks(benchmark) else leaderboard_of(benchmark, of)
+    is_present = (
+        written == of.jobs
+        and _asked_by(found) == _asks(benchmark)
+        and found["not_measured"] == _not_measured(benchmark, found["cells"])
+        and found["not_repeated"] == _not_repeated(benchmark, of)
+    )
+    return found if is_present else leaderboard_of(benchmark, of)
 
 
 def _asks(benchmark: Benchmark) -> tuple[Any, ...]:
@@ -167,17 +173,16 @@ def n_not_measured(found: dict[str, Any]) -> int:
     return sum(row["n_sets"] for row in found["not_measured"])
 
 
-def _not_repeated(benchmark: Benchmark, cells: list[dict[str, Any]]) -> int:
+def _not_repeated(benchmark: Benchmark, of: Counted) -> int:
     """Return how many cells have fewer repeats than the protocol asks for, though the budget allows them."""
     entries = {entry.name: entry for entry in benchmark.spec.methods}
     columns = {setting: column for column, setting in SETTINGS.items()}
+    asked = benchmark.spec.protocol.repeats_of
     return sum(
-        cell["reason"] is None
-        and cell["cpu_seconds"] <= 60 * benchmark.budget.once_minutes
-        and cell["method"] in entries
-        and cell["repeats"]
-        < benchmark.spec.protocol.repeats_of(columns[cell["setting"]], entries[cell["method"]].repeats)
-        for cell in cells
+        all(row["status"] == "ok" and row["cpu_seconds"] <= 60 * benchmark.budget.once_minutes for row in rows)
+        and len(rows) < asked(columns[setting], entries[one.method].repeats)
+        for one in of.records.values()
+        for (_, setting), rows in one.cells().items()
     )
 
 
@@ -213,14 +218,14 @@ def _views(scores: Scores, reference: str) -> dict[str, Any]:
 
 
 def scores_of(cells: list[dict[str, Any]], measure: str, sets: list[str]) -> Scores:
-    """Return one figure of all methods on all sets."""
+    """Return one figure of all methods on all sets; what a method does not have, such as decisions, is not empty."""
     methods = list(dict.fromkeys(cell["method"] for cell in cells))
     values = np.full((len(sets), len(methods)), np.nan)
     empty = np.zeros(values.shape, dtype=bool)
     for cell in cells:
         at = sets.index(cell["set"]), methods.index(cell["method"])
         values[at] = np.nan if cell[measure] is None else cell[measure]
-        empty[at] = cell[measure] is None
+        empty[at] = cell["reason"] is not None
     return Scores(measure, tuple(methods), tuple(sets), values, empty)
 
 
@@ -232,4 +237,9 @@ def _by_set(
         rows = one.cells().get((name, setting), [])
         if rows and all(row["status"] == "ok" for row in rows):
             folds[method] = cross_validation(rows, shared[name]).fold_accuracies()[0]
-    return verdicts_on_set(folds, reference, len(shared[name]["y"]))
+    controls = {method for method in folds if records[method].is_control}
+    found: dict[str, Any] = {}
+    for family in (folds.keys() - controls, controls):  # Holm's correction is for the number of methods alone
+        own = {method: one for method, one in folds.items() if method in {*family, reference}}
+        found |= verdicts_on_set(own, reference, len(shared[name]["y"]))
+    return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gmil.benchmark.cells import Cell
-    from gmil.benchmark.records import Known
+    from gmil.benchmark.shelf import Known
     from gmil.paper.runs.jobs import Job
     from gmil.paper.runs.store import Store
 
@@ -54,10 +54,7 @@ class Ledger:
     ) -> None:
         self.store, self.recorded = store, recorded
         self.changed, self.retry_failed = changed, retry_failed
-        self._defaults, self._tuned = (
-            {(c.case.method, c.case.dataset): c.jobs[0] for c in cells if c.setting == setting}
-            for setting in ("default", "tuned")
-        )
+        self._jobs = {_place(cell): cell.jobs for cell in cells}
         self._known_ratios: dict[str, list[float]] = {}
 
     def is_done(self, cell: Cell) -> bool:
@@ -69,6 +66,10 @@ class Ledger:
             if seconds > 60 * cell.budget.once_minutes:
                 return True
         return True
+
+    def is_of_other_code(self, cell: Cell) -> bool:
+        """Tell whether some repeat of a cell that is on record was measured with other code than that which is here."""
+        return any(self._is_of_other_code(job) for job in cell.jobs)
 
     def missing_jobs(self, cell: Cell) -> tuple[Job, ...]:
         """Return the repeats of a cell that are not done."""
@@ -85,9 +86,12 @@ class Ledger:
         return found[1] * (1.0 if cell.setting == "default" else self._times_as_long(cell, found[0])[0])
 
     def why_hopeless(self, cell: Cell) -> str | None:
-        """Return why a tuned cell need not be begun: it is far too long, by what its default setting costs."""
+        """Return why a tuned cell need not be begun: it is far too long, by what its default setting costs.
+
+        A cell of which some repeat has a result is not too long.
+        """
         found = self._by_default(cell)
-        if cell.setting == "default" or found is None:
+        if cell.setting == "default" or found is None or self._has_result(cell):
             return None
         default, seconds = found
         if seconds == float("inf"):
@@ -97,6 +101,10 @@ class Ledger:
         if minutes <= SURE_BY_DEFAULT * cell.budget.most_minutes:
             return None
         return f"about {minutes:.0f} CPU minutes a k-fold: by default it takes {seconds:.0f} s, and {why}"
+
+    def _has_result(self, cell: Cell) -> bool:
+        known = [self._any_seconds(job) for job in self._jobs.get(_place(cell), cell.jobs)]
+        return any(seconds is not None and math.isfinite(seconds) for seconds in known)
 
     def _times_as_long(self, cell: Cell, default: Job) -> tuple[float, str]:
         """Return how many times as long a tuned k-fold takes as one by default, and by what that is known.
@@ -121,27 +129,30 @@ class Ledger:
         if method not in self._known_ratios:
             # Of the same data and folds alone: what was measured by another plan takes another time.
             seconds = {(k.data, k.setting): k.seconds for k in self.recorded.values() if k.method == method}
-            for setting, jobs in (("default", self._defaults), ("tuned", self._tuned)):
-                found = {_data_of(job): self._any_seconds(job) for (name, _), job in jobs.items() if name == method}
-                seconds |= {(data, setting): value for data, value in found.items() if value is not None}
+            for (name, _, setting), jobs in self._jobs.items():
+                value = self._any_seconds(jobs[0]) if name == method else None
+                if value is not None:
+                    seconds[_data_of(jobs[0]), setting] = value
             pairs = [(seconds.get((d, "tuned")), seconds.get((d, "default"))) for d in {d for d, _ in seconds}]
             self._known_ratios[method] = [a / b for a, b in pairs if a and b and math.isfinite(a) and math.isfinite(b)]
         return self._known_ratios[method]
 
     def _by_default(self, cell: Cell) -> tuple[Job, float] | None:
         """Return the first k-fold of a method on a set with the default setting, and its seconds, where it is known."""
-        default = self._defaults.get((cell.case.method, cell.case.dataset))
-        seconds = None if default is None else self._any_seconds(default)
-        return None if default is None or seconds is None else (default, seconds)
+        jobs = self._jobs.get((cell.case.method, cell.case.dataset, "default"))
+        seconds = None if jobs is None else self._any_seconds(jobs[0])
+        return None if jobs is None or seconds is None else (jobs[0], seconds)
 
     def _seconds(self, job: Job) -> float | None:
         """Return the CPU seconds of a k-fold that is done."""
-        known = self.recorded.get(identity(job))
-        is_other_code = self.changed and known is not None and known.code != job.code
-        if is_other_code and finished_rows(self.store, job) is None:
+        if self.changed and self._is_of_other_code(job):
             return None
         seconds = self._any_seconds(job)
         return None if seconds == float("inf") and self.retry_failed else seconds
+
+    def _is_of_other_code(self, job: Job) -> bool:
+        known = self.recorded.get(identity(job))
+        return known is not None and known.code != job.code and finished_rows(self.store, job) is None
 
     def _any_seconds(self, job: Job) -> float | None:
         """Return the same, whatever code measured it."""
@@ -149,6 +160,10 @@ class Ledger:
         if table is not None:
             return seconds_of(table)
         return None if known is None else known.seconds
+
+
+def _place(cell: Cell) -> tuple[str, str, str]:
+    return cell.case.method, cell.case.dataset, cell.setting
 
 
 def _data_of(job: Job) -> tuple[str, str, int]:

@@ -28,7 +28,7 @@ def overview(found: dict[str, Any], setting: str, measure: str = "auc") -> list[
         ranks = {row["method"]: row for row in (statistics["ranks"] or {"rows": []})["rows"]}
         against = {row["method"]: row for row in statistics["against_reference"]}
         rows = [_row(found, method, setting, sets, ranks, against) for method in found["methods"]]
-        rows = [row for row in rows if row["n_sets"]]
+        rows = [row for row in rows if row["n_sets"] or row["n_empty"]]
         rows.sort(key=lambda row: (row["control"], row["rank"] is None, row["rank"] or 0.0, -(row["auc"] or 0.0)))
         views.append({"view": view, "title": title, "rows": rows, "statistics": statistics})
     return views
@@ -55,7 +55,8 @@ def _row(
         "p_holm": rank.get("p_holm"),
         "against": against.get(name),
         **{m: _mean(cells, m) for m in found["measures"]},
-        "seconds": _median(cells),
+        "seconds": _median(cells, "cpu_seconds"),
+        "gpu_seconds": _median(cells, "gpu_seconds"),
     }
 
 
@@ -64,6 +65,6 @@ def _mean(cells: list[dict[str, Any]], measure: str) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _median(cells: list[dict[str, Any]]) -> float | None:
-    values = [cell["cpu_seconds"] for cell in cells if cell["cpu_seconds"] is not None]
+def _median(cells: list[dict[str, Any]], name: str) -> float | None:
+    values = [cell[name] for cell in cells if cell[name] is not None]
     return float(np.median(values)) if values else None

@@ -47,9 +47,9 @@ def told(found: dict[str, Any]) -> list[str]:
     """Return what a reader must know first: who leads, what was measured, and what was not yet."""
     cells, n_open = found["cells"], n_not_measured(found)
     empty = [cell for cell in cells if cell["reason"] is not None]
-    measured = f"{len(cells) - len(empty)} cells are measured, {len(empty)} are empty with their reason"
+    measured = f"{len(cells)} cells are measured, {len(empty)} of them empty with their reason"
     if found["not_repeated"]:
-        measured += f" ({found['not_repeated']} of the measured ones still lack some of their repeats)"
+        measured += f" ({found['not_repeated']} still lack some of their repeats)"
     open_ = f", and {n_open} are not measured yet: nothing is claimed of them." if n_open else "."
     return [*(_leader(found, setting) for setting in found["statistics"]), f"{measured}{open_}"]
 
@@ -62,11 +62,13 @@ def _leader(found: dict[str, Any], setting: str) -> str:
         ranks = found["statistics"][setting]["measures"][measure]["all"]["ranks"]
         if ranks is None:
             return f"{setting.capitalize()} setting: too few sets are measured by all methods for ranks."
-        first, order = ranks["rows"][0], [row["method"] for row in ranks["rows"]]
-        text = f"{labels[first['method']]} has the best mean rank by {found['measures'][measure]} ({first['rank']:.2f})"
-        if first["method"] != found["reference"] and found["reference"] in order:
-            place = order.index(found["reference"]) + 1
-            text += f", {labels[found['reference']]} is number {place} ({ranks['rows'][place - 1]['rank']:.2f})"
+        best, of = ranks["rows"][0]["rank"], {row["method"]: row["rank"] for row in ranks["rows"]}
+        leaders = [labels[method] for method, rank in of.items() if rank == best]
+        verb = "has" if len(leaders) == 1 else "share"
+        text = f"{' and '.join(leaders)} {verb} the best mean rank by {found['measures'][measure]} ({best:.2f})"
+        if (own := of.get(found["reference"], best)) > best:
+            place = 1 + sum(rank < own for rank in of.values())
+            text += f", {labels[found['reference']]} is number {place} ({own:.2f})"
         texts.append(text)
     n_methods = len(ranks["rows"])
     return f"{setting.capitalize()} setting, {ranks['n_sets']} sets and {n_methods} methods: {'; '.join(texts)}."

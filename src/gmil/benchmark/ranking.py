@@ -61,18 +61,16 @@ class Scores:
     def ready(self) -> Scores:
         """Return a part in which every method was tried on every set: all methods that leave most of the sets.
 
-        Methods join by the number of sets that they were tried on, the most first, as long as four fifths of the sets
-        stay: one that was tried on few sets so far must not take the others from all methods.
+        Methods join by the number of sets that they were tried on, the most first, where four fifths of the sets stay:
+        one that was tried on few sets so far must not take the others from all methods.
         """
         tried = ~np.isnan(self.values) | self.empty
-        order = np.argsort(-tried.sum(axis=0), kind="stable")
-        whole = np.logical_and.accumulate(tried[:, order], axis=1)  # by all methods up to this one
-        n_kept = int((whole.sum(axis=0) >= _MOST * len(self.sets)).sum())
-        if n_kept == 0:
-            return self.of([], [])
-        kept = sorted(order[:n_kept].tolist())
-        sets = [s for s, row in zip(self.sets, whole[:, n_kept - 1], strict=True) if row]
-        return self.of([self.methods[i] for i in kept], sets)
+        kept, whole = [], np.ones(len(self.sets), dtype=bool)  # tried by all that are kept
+        for i in np.argsort(-tried.sum(axis=0), kind="stable").tolist():
+            if (whole & tried[:, i]).sum() >= _MOST * len(self.sets):
+                kept.append(i)
+                whole &= tried[:, i]
+        return self.of([self.methods[i] for i in sorted(kept)], [s for s, w in zip(self.sets, whole, strict=True) if w])
 
     def complete(self) -> Scores:
         """Return those of the methods that have a figure on every set of the same part."""
@@ -86,7 +84,7 @@ def ranks(scores: Scores, reference: str) -> dict[str, Any] | None:
 
     Empty cells rank last, and share that place. ``critical`` is Nemenyi's critical difference of mean ranks;
     ``p_holm`` is of the difference in mean rank to the reference, by a normal distribution, under Holm's correction
-    (Demsar 2006). None where there are no two methods or no two sets.
+    (Demsar 2006). None where there are no two methods, no two sets, or no figure at all.
 
     Parameters
     ----------
@@ -95,7 +93,7 @@ def ranks(scores: Scores, reference: str) -> dict[str, Any] | None:
     reference : str
     """
     n_sets, n_methods = scores.values.shape
-    if n_methods < 2 or n_sets < 2:
+    if n_methods < 2 or n_sets < 2 or np.isnan(scores.values).all():
         return None
     filled = np.where(scores.empty, -np.inf, scores.gain)
     means = average_ranks(filled)
@@ -130,7 +128,7 @@ def against(scores: Scores, reference: str, zone: float = ZONE) -> list[dict[str
     rows = [
         _against(other, scores.gain[:, [at, i]].T, scores.empty[:, [at, i]].T, zone)
         for i, other in enumerate(scores.methods)
-        if other != reference
+        if other != reference and (scores.empty[:, i] | ~np.isnan(scores.values[:, i])).any()
     ]
     tested = [row for row in rows if row["p_value"] is not None]
     for row, p in zip(tested, holm([row["p_value"] for row in tested]).tolist(), strict=True):
@@ -164,12 +162,12 @@ def verdicts_on_set(folds: Mapping[str, Floats], reference: str, n_bags: int) ->
     Parameters
     ----------
     folds : mapping of str to arrays of shape (n_repeats, n_folds)
-        Accuracies; repeats that one method does not have are left out for all.
+        Accuracies; a method is compared by the repeats that it shares with the reference.
     reference : str
     n_bags : int
     """
     if reference not in folds or len(folds) < 2:
         return {}
-    n_repeats = min(len(one) for one in folds.values())
-    compared = compare_with_best({m: one[:n_repeats] for m, one in folds.items()}, reference, n_bags=n_bags)
-    return {method: asdict(one) for method, one in compared.items()}
+    compared = compare_with_best(folds, reference, n_bags=n_bags)
+    n_repeats = {method: min(len(folds[method]), len(folds[reference])) for method in compared}
+    return {method: {**asdict(one), "n_repeats": n_repeats[method]} for method, one in compared.items()}

@@ -14,16 +14,18 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gmil.benchmark.cells import finished_rows, load_sets, plan
 from gmil.benchmark.ledger import Ledger, seconds_of
-from gmil.benchmark.records import Shelf
+from gmil.benchmark.shelf import Shelf
 from gmil.benchmark.specification import check_method
 from gmil.benchmark.watching import Watch, exceeded, is_interrupted, reason_of
-from gmil.errors import ClusterError, GmilError, SpecificationError
+from gmil.errors import ClusterError, GmilError, SpecificationError, count_of, listed
 from gmil.model_selection.shared_steps import share_steps
 from gmil.paper.runs.data import summary_of
 from gmil.paper.runs.execution import execute, failed_rows
-from gmil.paper.runs.jobs import known_methods
+from gmil.paper.runs.jobs import known_methods, notes_on_untuned
 from gmil.paper.runs.store import Store, is_failed
 from gmil.paper.runs.timing import warm_up
 from gmil.safety.atomic import replacing
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from gmil.benchmark.cells import Cell
     from gmil.benchmark.specification import Benchmark, Budget
     from gmil.benchmark.watching import Cost
+    from gmil.paper.runs.jobs import Job
 
 _SECONDS_BETWEEN = 0.1
 
@@ -78,11 +81,13 @@ def run(
     progress : callable, optional
         Called with the number of cells done, of all cells of this run, and what was done.
     """
-    _refuse_absent_methods(benchmark)
-    sets, notes = load_sets(benchmark)
+    benchmark, notes = _without_absent_methods(benchmark)
+    sets, notes_on_sets = load_sets(benchmark)
+    notes += notes_on_sets + notes_on_untuned(benchmark.spec)
     everything = [replace(cell, jobs=cell.jobs[:repeats]) for cell in plan(benchmark, sets)]
     shelf, store = Shelf(output), Store(output)
     store.clean()
+    shelf.clean()
     ledger = Ledger(store, shelf.known(), everything, changed=changed, retry_failed=retry_failed)
     missing = [replace(cell, jobs=ledger.missing_jobs(cell)) for cell in everything if not ledger.is_done(cell)]
     missing.sort(key=ledger.expected_seconds)  # what is cheap first: much is there early
@@ -98,18 +103,28 @@ def run(
                     progress(done, len(missing), str(cell))
     finally:  # whatever stops the run, what it has measured is on record
         shelf.take(benchmark, everything, sets, store)
-    return notes
+    n_old = sum(ledger.is_of_other_code(cell) for cell in everything)
+    told = (
+        f"{count_of(n_old, 'cell is', 'cells are')} on record of other code than this: --changed measures them again."
+    )
+    return notes + [told] * (n_old > 0)
 
 
-def _refuse_absent_methods(benchmark: Benchmark) -> None:
+def _without_absent_methods(benchmark: Benchmark) -> tuple[Benchmark, list[str]]:
+    """Return a benchmark of the methods that are imported, and a note on the others; one without any is refused."""
     for name in benchmark.labels:
         check_method(name, benchmark.spec.name)  # an own one was not there when the specification was read
-        if name not in known_methods():
-            msg = (
-                f"The method {name!r} is not imported: what stands in a file is not. Name on the command line what to "
-                f"measure, as in --methods {name}."
-            )
-            raise SpecificationError(msg)
+    here = [name for name in benchmark.labels if name in known_methods()]
+    absent = [name for name in benchmark.labels if name not in known_methods()]
+    if not absent:
+        return benchmark, []
+    told = (
+        f"{listed(absent)} {'is' if len(absent) == 1 else 'are'} not imported, and not measured: what stands in a file "
+        f"is not imported. To measure it, name it on the command line: --methods {','.join(absent)}."
+    )
+    if not here:
+        raise SpecificationError(told)
+    return benchmark.restricted(here, None), [told]
 
 
 def _measured(
@@ -251,14 +266,27 @@ def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget, int], Watch], 
         for job in cell.jobs:
             table = finished_rows(store, job)
             if table is None or (retry_failed and is_failed(table)):
+                store.remove(job.hash)  # why it failed before is not why it may fail now
                 watch.restart()
-                table, cost = execute(job, cell.data, watch.see), watch.cost()
+                table, cost = _finite(job, execute(job, cell.data, watch.see)), watch.cost()
                 if (code := exceeded(cost, cell.budget)) is not None:
                     raise SystemExit(code)  # it was done before the watch looked
                 table = with_cost(table, cost)
                 store.write(job.hash, table)
             if seconds_of(table) > 60 * cell.budget.once_minutes:
                 return
+
+
+def _finite(job: Job, table: pa.Table) -> pa.Table:
+    """Return rows of a job, those of a failure where decisions are not finite: figures cannot be made of them.
+
+    A method without decisions has NaN for all of them.
+    """
+    decisions = np.concatenate([np.asarray(fold or []) for fold in table["decisions"].to_pylist()])
+    n_odd = int((~np.isfinite(decisions)).sum())
+    if n_odd == 0 or np.isnan(decisions).all():
+        return table
+    return failed_rows(job, f"decisions must be finite numbers, but {n_odd} of {len(decisions)} are not")
 
 
 def with_cost(table: pa.Table, cost: Cost) -> pa.Table:

@@ -6,7 +6,6 @@ import dataclasses
 import difflib
 import math
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,10 +15,9 @@ from gmil.datasets import dataset_names
 from gmil.errors import SpecificationError
 from gmil.model_selection.target_crossval import target_of
 from gmil.own_methods import load_plugin
-from gmil.paper.runs.jobs import known_methods
-from gmil.paper.runs.parsing import parse_spec
+from gmil.paper.runs.jobs import known_methods, make_estimator
+from gmil.paper.runs.parsing import parse_spec, read_toml, refuse_unknown_keys
 from gmil.paper.runs.specification import MethodEntry
-from gmil.safety.guard import not_utf8, opening
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +28,9 @@ if TYPE_CHECKING:
 SETTINGS = {"paper": "default", "tuned": "tuned"}
 """The columns of an experiment of the paper, and what they are here: no method has a setting for a set."""
 
+_SET_KEYS = ("datasets", "files", "generated", "missing", "chose_defaults")
+_KEYS = ("title", "reference", "controls", *_SET_KEYS, "protocol", "budget", "method")
+_METHOD_KEYS = ("name", "label", "columns", "params", "repeats")
 _PAPER_KEYS = ("sweep", "optional_datasets", "quick")
 _PAPER_METHOD_KEYS = ("per_dataset", "from_paper", "quick", "variant")
 _MOST_FOLDS, _MOST_SEED = 127, 2**31 - 1
@@ -101,16 +102,7 @@ class Benchmark:
 def load_benchmark(path: str | os.PathLike[str]) -> Benchmark:
     """Read a benchmark from a TOML file; unknown keys and wrong kinds are refused."""
     path = Path(path)
-    with opening(path):
-        content = path.read_bytes()
-    try:
-        document = tomllib.loads(content.decode())
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from error
-    except tomllib.TOMLDecodeError as error:
-        msg = f"{path} is not TOML: {error}."
-        raise SpecificationError(msg) from error
-    return parse_benchmark(document, path.stem, path.parent)
+    return parse_benchmark(read_toml(path), path.stem, path.parent)
 
 
 def parse_benchmark(document: Mapping[str, Any], name: str, folder: Path = Path()) -> Benchmark:
@@ -124,7 +116,7 @@ def parse_benchmark(document: Mapping[str, Any], name: str, folder: Path = Path(
         Where paths of data begin: the folder of the TOML file.
     """
     document = dict(document)
-    _refuse_paper_keys(document, name)
+    _refuse_other_keys(document, name)
     controls = _names(document.pop("controls", []), "controls", name, known=BENCHMARK_CONTROLS)
     chose, reference = document.pop("chose_defaults", []), document.pop("reference", None)
     budget, entries = document.pop("budget", {}), document.get("method", [])
@@ -134,20 +126,24 @@ def parse_benchmark(document: Mapping[str, Any], name: str, folder: Path = Path(
     _refuse_unknown_sets(spec)
     for entry in spec.methods:
         check_method(entry.name, name)
+        if entry.name in known_methods():
+            make_estimator(entry.name, entry.params)  # a wrong parameter is refused now, and not after hours
     added = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
     spec = spec.having((*spec.methods, *added))
     if reference not in [entry.name for entry in spec.methods]:
         msg = f"{name}: reference must be one of its methods, got {reference!r}."
         raise SpecificationError(msg)
-    _refuse_twice(spec)
+    _refuse_repeated("set", list(spec.datasets), name)
     _check_protocol(spec)
     return Benchmark(spec, reference, chose, _budget(budget, name))
 
 
-def _refuse_paper_keys(document: Mapping[str, Any], name: str) -> None:
-    """Refuse what only experiments of the paper have: settings of single sets, sweeps, quick runs."""
+def _refuse_other_keys(document: Mapping[str, Any], name: str) -> None:
+    """Refuse unknown keys, and what only experiments of the paper have: settings of single sets, sweeps, quick runs."""
     entries = document.get("method", [])
     tables = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    names = [entry.get("name") for entry in tables]
+    _refuse_repeated("method", [method for method in names if isinstance(method, str)], name)
     where = [(key, name) for key in _PAPER_KEYS if key in document]
     where += [
         (k, f"{name}, method {entry.get('name', '?')}") for entry in tables for k in _PAPER_METHOD_KEYS if k in entry
@@ -155,7 +151,9 @@ def _refuse_paper_keys(document: Mapping[str, Any], name: str) -> None:
     for key, place in where:
         msg = f"{place}: a benchmark has no {key!r}: a method has the same setting on all sets. Leave it out."
         raise SpecificationError(msg)
+    refuse_unknown_keys(document, _KEYS, name)
     for entry in tables:
+        refuse_unknown_keys(entry, _METHOD_KEYS, f"{name}, method {entry.get('name', '?')}")
         for column in entry["columns"] if isinstance(entry.get("columns"), list) else ():
             if isinstance(column, str) and column not in SETTINGS.values():
                 settings = ", ".join(SETTINGS.values())
@@ -233,10 +231,9 @@ def _budget(table: Any, where: str) -> Budget:
     return Budget(**table)
 
 
-def _refuse_twice(spec: Spec) -> None:
+def _refuse_repeated(kind: str, names: list[str], where: str) -> None:
     """Refuse a method, whose records are one file, or a set that is there twice."""
-    for kind, names in (("method", [entry.name for entry in spec.methods]), ("set", list(spec.datasets))):
-        for name in names:
-            if names.count(name) > 1:
-                msg = f"{spec.name}: the {kind} {name!r} is there {names.count(name)} times. Name it once."
-                raise SpecificationError(msg)
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"{where}: the {kind} {name!r} is there {names.count(name)} times. Name it once."
+            raise SpecificationError(msg)

@@ -10,7 +10,7 @@ import numpy as np
 from gmil.benchmark.cells import load_sets
 from gmil.benchmark.counting import counted
 from gmil.benchmark.leaderboard import leaderboard_of, read_leaderboard
-from gmil.benchmark.records import set_row
+from gmil.benchmark.shelf import set_row
 from gmil.errors import DatasetError, MissingFileError
 from gmil.model_selection.folds import fold_numbers
 

@@ -46,12 +46,12 @@ def _place(row: dict[str, Any]) -> tuple[int, float]:
 
 
 def _means(own: Mapping[str, Any], names: list[str], start: str) -> dict[str, float] | None:
-    """Return the means over the sets of a family; None where a set is missing. Within bags a set may have none."""
+    """Return the means over the sets of a family; None where a set is missing, or a figure is on all sets."""
     sets = [own.get(name) for name in names if name.startswith(start)]
     if not sets or any(cell is None or cell["instance_auc"] is None for cell in sets):
         return None
     values = {figure: [cell[figure] for cell in sets if cell and cell[figure] is not None] for figure in FIGURES}
-    return {figure: round(float(np.mean(known)), 4) for figure, known in values.items()}
+    return {f: round(float(np.mean(known)), 4) for f, known in values.items()} if all(values.values()) else None
 
 
 def notes_on_where(labels: Mapping[str, str], table: list[dict[str, Any]] | None = None) -> list[str]:

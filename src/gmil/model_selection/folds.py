@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from gmil.engine.arrays import Booleans, Integers
 
 
+_MOST_DRAWS, _SEEDS_APART = 20, 1_000_003
+"""Folds of groups are drawn again from a seed that no other repeat has."""
+
+
 def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
     """Return the test fold of every bag, (n_bags,)."""
     names, groups = groups, check_groups(groups, len(y))
@@ -35,9 +39,10 @@ def fold_numbers(cv: Any, y: NDArray[Any], groups: Any, seed: int) -> Integers:
         _warn_about_split_groups(folds, names)
         return folds
     _check_fold_count(int(cv), y)
-    if groups is not None:
-        _refuse_few_groups(int(cv), groups)
-    return _drawn_folds(y, int(cv), seed, groups)
+    if groups is None:
+        return _drawn_folds(y, int(cv), seed, None)
+    _refuse_few_groups(int(cv), groups)
+    return _filled_folds(y, int(cv), seed, groups)
 
 
 def _warn_about_split_groups(folds: Integers, groups: Any) -> None:
@@ -77,6 +82,16 @@ def _drawn_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers | No
     if groups is None:
         return stratified_folds(y, n_folds, seed)
     return _numbered(StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed), y, groups)
+
+
+def _filled_folds(y: NDArray[Any], n_folds: int, seed: int, groups: Integers) -> Integers:
+    """Return folds of whole groups, each with bags: of very unequal groups, a fold may have to be drawn again."""
+    for attempt in range(_MOST_DRAWS):
+        folds = _drawn_folds(y, n_folds, (seed + attempt * _SEEDS_APART) % 2**32, groups)
+        if len(np.unique(folds)) == n_folds:
+            return folds
+    msg = "is too many folds: the groups are so unequal that a fold has no bags. Take fewer folds."
+    raise BagValidationError(msg, parameter="cv", value=n_folds)
 
 
 def _numbered(splitter: Any, y: NDArray[Any], groups: Integers | None) -> Integers:

@@ -115,7 +115,7 @@ def compare_with_best(
     Parameters
     ----------
     accuracies : mapping of str to arrays of shape (n_repeats, n_folds)
-        Of all methods on the same folds.
+        Of all methods on the same folds. One that has fewer repeats is compared with the best one on these.
     best : str
         The method that the others are compared with.
     n_bags : int
@@ -123,7 +123,8 @@ def compare_with_best(
     level, zone : float
         As in `compare`.
     """
-    found = {name: _difference(a, accuracies[best], n_bags) for name, a in accuracies.items() if name != best}
+    pairs = {name: _shared_repeats(own, accuracies[best]) for name, own in accuracies.items() if name != best}
+    found = {name: _difference(*pair, n_bags) for name, pair in pairs.items()}
     of_verdicts = holm([difference.verdict_p_value(zone) for difference in found.values()])
     of_differences = holm([difference.p_value for difference in found.values()])
     compared = {}
@@ -181,6 +182,12 @@ class Difference(NamedTuple):
         elif -zone <= low and high <= zone:
             verdict = "equivalent"
         return Comparison(self.mean, (low, high), self.p_value, verdict)
+
+
+def _shared_repeats(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    n = min(len(one), len(other))
+    return one[:n], other[:n]
 
 
 def _difference(first: ArrayLike, second: ArrayLike, n_bags: int) -> Difference:

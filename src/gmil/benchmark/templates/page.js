@@ -15,11 +15,12 @@
   });
   const percent = (value) => (value === null || value === undefined ? '–' : (100 * value).toFixed(1));
   const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
+  const small = (value) => (typeof value === 'number' && value < 0.0005 ? '< 0.001' : number(value, 3));
   const seconds = (value) => (value === null || value === undefined ? '–' : value < 10 ? value.toFixed(2) : value.toFixed(0));
   const ranked = (measure) => (measure in Object.values(data.views)[0] ? measure : 'auc');
   const sorting = { overview: null, cells: null, decisions: null, traits: null };  // [column, ascending]
 
-  // columns: [title, value to sort by, text, class]; a value that is missing comes last, whichever way
+  // columns: [title, value to sort by, text, class, hint]; a value that is missing comes last, whichever way
   const fill = (id, columns, rows, mark) => {
     const table = at(id);
     const head = make('tr');
@@ -51,9 +52,10 @@
     const body = make('tbody');
     rows.forEach((row) => {
       const line = make('tr', undefined, mark ? mark(row) : '');
-      columns.forEach(([, , text, className], i) => {
+      columns.forEach(([, , text, className, hint], i) => {
         const cell = make(i ? 'td' : 'th', text(row), className ? className(row) : '');
         if (!i) cell.scope = 'row';
+        if (hint && hint(row)) cell.title = hint(row);
         line.append(cell);
       });
       body.append(line);
@@ -71,18 +73,19 @@
     const shown = data.views[setting][by][view];
     const name = data.measures[by];
     const limit = shown.critical ? `Ranks over ${shown.n_sets} sets that all ranked methods have tried; a method on too few sets has no rank yet. Mean ranks that differ by less than ${shown.critical.toFixed(2)} do not differ (Nemenyi, 5 %).` : 'There are no ranks yet: too few sets are tried by all methods.';
-    at('about-ranks').textContent = `${limit} Wins, ties and losses are those of the reference against the method, by ${name}, with a zone of 1 point; p is of the difference in mean rank to the reference, after Holm.`;
+    at('about-ranks').textContent = `${limit} Wins, ties and losses are those of the reference against the method, by ${name}, with a zone of 1 point; an empty cell counts as a loss. p is of the difference in mean rank to the reference, after Holm.`;
     const record = (row) => (row.against ? `${row.against.wins} / ${row.against.ties} / ${row.against.losses}` : '–');
     fill('overview', [
       ['method', (row) => row.label, (row) => row.label],
       ['sets', (row) => row.n_sets, (row) => (row.n_empty ? `${row.n_sets} + ${row.n_empty} empty` : String(row.n_sets))],
       [`rank by ${name}`, (row) => row.rank, (row) => number(row.rank, 2)],
       ['rank among complete rows', (row) => row.rank_complete, (row) => number(row.rank_complete, 2)],
-      ['p', (row) => row.p_holm, (row) => number(row.p_holm, 3)],
+      ['p', (row) => row.p_holm, (row) => small(row.p_holm)],
       ['wins / ties / losses', (row) => (row.against ? row.against.wins : null), record],
       ['difference', (row) => (row.against ? row.against.difference : null), (row) => (row.against ? percent(row.against.difference) : '–')],
       ...Object.entries(data.measures).map(([key, title]) => [`mean ${title}`, (row) => row[key], (row) => percent(row[key])]),
       ['CPU s', (row) => row.seconds, (row) => seconds(row.seconds)],
+      ...(shown.rows.some((row) => row.gpu_seconds) ? [['GPU s', (row) => row.gpu_seconds, (row) => seconds(row.gpu_seconds)]] : []),
     ], shown.rows.filter(found(words)), mark);
   };
 
@@ -104,16 +107,9 @@
         (row) => value(row, set),
         (row) => (cell(row, set) ? percent(value(row, set)) + sign(row, set) : '·'),
         (row) => (!cell(row, set) ? 'open' : value(row, set) === best.get(set.name) ? 'best' : ''),
+        (row) => (cell(row, set) && typeof value(row, set) !== 'number' ? cell(row, set).reason || 'the method has no such figure' : ''),
       ]),
     ], rows.filter(found(words)), mark);
-    at('cells').querySelectorAll('tbody td').forEach((td) => {
-      if (td.textContent !== '–') return;
-      const label = td.parentNode.firstChild.textContent;
-      const name = at('cells').querySelectorAll('thead th')[td.cellIndex].textContent.split(' ')[0];
-      const row = rows.find((one) => one.label === label);
-      const one = data.cells[`${row.method}|${name}|${setting}`];
-      td.title = (one && one.reason) || 'the method has no such figure';
-    });
   };
 
   const drawDecisions = () => {
@@ -153,10 +149,11 @@
       return made;
     };
     plot.replaceChildren();
+    const time = (row) => row.seconds + (row.gpu_seconds || 0);
     const points = data.views[setting][ranked(measure)][view].rows
-      .filter((row) => !row.control && typeof row[measure] === 'number' && row.seconds > 0).filter(found(words));
+      .filter((row) => !row.control && typeof row[measure] === 'number' && time(row) > 0).filter(found(words));
     if (!points.length) return;
-    const logs = points.map((row) => Math.log10(row.seconds));
+    const logs = points.map((row) => Math.log10(time(row)));
     const values = points.map((row) => row[measure]);
     const [left, right] = [Math.min(...logs) - 0.15, Math.max(...logs) + 0.15];
     const pad = 0.05 * (Math.max(...values) - Math.min(...values)) || 0.01;
@@ -173,14 +170,15 @@
       const value = low + (high - low) * i / 4;
       draw('text', { class: 'tick', x: area.left - 6, y: y(value) + 4, 'text-anchor': 'end' }, percent(value));
     }
-    draw('text', { class: 'tick', x: (area.left + area.right) / 2, y: area.bottom + 40, 'text-anchor': 'middle' }, `${data.measures[measure]}, per cent, over CPU seconds of a k-fold`);
+    draw('text', { class: 'tick', x: (area.left + area.right) / 2, y: area.bottom + 40, 'text-anchor': 'middle' }, `${data.measures[measure]}, per cent, over seconds of a k-fold`);
     const spots = points.map((row, i) => ({ row, x: x(logs[i]), y: y(values[i]), r: row.method === data.reference ? 6 : 4 }));
     const front = [...spots].sort((a, b) => a.x - b.x || a.y - b.y).filter((spot, i, all) => all.slice(0, i).every((other) => other.y > spot.y));
     draw('path', { class: 'front', d: `M${front.map((spot) => `${spot.x} ${spot.y}`).join('L')}`, fill: 'none' });
     spots.forEach((spot) => {
-      const dot = draw('circle', { cx: spot.x, cy: spot.y, r: spot.r, fill: spot.row.method === data.reference ? 'var(--positive)' : 'var(--c0)' });
+      const colour = spot.row.method === data.reference ? 'var(--positive)' : 'var(--c0)';
+      const dot = draw('circle', { cx: spot.x, cy: spot.y, r: spot.r, stroke: colour, fill: spot.row.gpu_seconds ? 'var(--paper)' : colour });
       const title = document.createElementNS(dot.namespaceURI, 'title');
-      title.textContent = `${spot.row.label}: ${data.measures[measure]} ${percent(spot.row[measure])}, ${Number(spot.row.seconds.toPrecision(2))} CPU s`;
+      title.textContent = `${spot.row.label}: ${data.measures[measure]} ${percent(spot.row[measure])}, ${seconds(spot.row.seconds)} CPU s${spot.row.gpu_seconds ? `, ${seconds(spot.row.gpu_seconds)} GPU s` : ''}`;
       dot.append(title);
     });
     drawLabels(spots, draw);
@@ -220,6 +218,10 @@
 
   const draw = () => {
     const wanted = asked();
+    if (!(wanted.setting in data.views)) {
+      at('about-ranks').textContent = 'Nothing is measured yet.';
+      return;
+    }
     drawOverview(wanted);
     drawCells(wanted);
     drawDecisions();

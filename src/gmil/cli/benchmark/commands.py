@@ -12,7 +12,7 @@ from gmil.cli.console import FAILED, print_table, said_warnings, say
 from gmil.cli.inputs import cluster
 from gmil.cli.options import jobs_option, methods_option, names_in
 from gmil.cli.results import number, percent, print_notes
-from gmil.errors import count_of
+from gmil.errors import SpecificationError, count_of
 
 if TYPE_CHECKING:
     from gmil.benchmark import Benchmark
@@ -69,11 +69,15 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
 
 
 def _tell(done: int, total: int, cell: str) -> None:
-    say(f"{done} of {total}: {cell}")
+    say(f"{done} of {total}: {cell}" if done else cell)
 
 
 def _folder_of(spec: str, output: str | None) -> Path:
-    return Path(spec).with_suffix("") if output is None else Path(output)
+    folder = Path(spec).with_suffix("") if output is None else Path(output)
+    if folder == Path(spec):
+        msg = f"The leaderboard of {spec} would be a folder of that name. Call the file {spec}.toml, or give --output."
+        raise SpecificationError(msg)
+    return folder
 
 
 @benchmark.command("verify")
@@ -135,7 +139,8 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     n_views = 2 if benchmark.chose_defaults else 1  # without any such set, the second would be the first again
     for setting in found["statistics"]:
         for view in [view for view in overview(found, setting)[:n_views] if view["rows"]]:
-            title = f"{found['title']}; {setting} setting, {view['title']}"
+            ranked = (view["statistics"]["ranks"] or {"n_sets": 0})["n_sets"]
+            title = f"{found['title']}; {setting} setting, {view['title']}; ranks over {count_of(ranked, 'set')}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
     empty = [cell for cell in found["cells"] if cell["reason"] is not None]
@@ -144,6 +149,8 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
         click.echo(f"Empty: {where}: {cell['reason']}")
     if len(empty) > _MOST_SHOWN:
         click.echo(f"Empty: {len(empty) - _MOST_SHOWN} more; the page has all.")
+    if empty:
+        click.echo("gmil benchmark run --retry-failed measures empty cells again.")
     n_open, n_cells = n_not_measured(found), len(found["cells"])
     click.echo(
         f"{count_of(n_cells, 'cell is', 'cells are')} measured or empty with a reason; {n_open} not measured yet."

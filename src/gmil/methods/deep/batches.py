@@ -29,6 +29,10 @@ _DENSE = 1 << 27
 """Sparse instances of at most so many cells become dense: 512 MiB in single precision."""
 
 
+KEYS_APART = 1 << 12
+"""The distance of the keys of a model in two steps that follow each other."""
+
+
 class Dropout(NamedTuple):
     """Which units are left out of a training step: numbers of every model alone, the same on every device."""
 
@@ -37,7 +41,10 @@ class Dropout(NamedTuple):
 
     def apply(self, values: torch.Tensor, layer: int) -> torch.Tensor:
         """Leave out a share of the units, (n_models, n_rows, n_units), and scale the others up."""
-        rows = _mixed(self.keys[:, None] + _arange(values.shape[1], values) + (layer << 40))
+        number = _arange(values.shape[1], values)
+        # Keys of steps are as far apart as this: a row beyond it must not have the number of one in the next step.
+        number = number % KEYS_APART + ((number // KEYS_APART) << 46)
+        rows = _mixed(self.keys[:, None] + number + (layer << 40))
         units = _mixed(_arange(values.shape[2], values) - (1 << 50))
         drawn = _mixed(rows[:, :, None] ^ units) & 0xFFFF
         return values * (drawn >= round(self.share * 0x10000)) / (1 - self.share)

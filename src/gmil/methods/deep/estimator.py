@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from fractions import Fraction
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -131,8 +132,14 @@ class DeepClassifier(ScaledClassifier):
         nothing = np.zeros(len(labels), dtype=bool)
         if not self.early_stopping:
             return nothing
-        folds = inner_folds(labels, max(2, round(1 / self.validation_fraction)), generator, groups)
-        return folds[0] if folds else nothing
+        share = self.validation_fraction
+        parts = Fraction(share).limit_denominator(10) if share >= 0.1 else Fraction(1, round(1 / share))
+        folds = inner_folds(labels, max(2, parts.denominator), generator, groups)
+        for n in range(min(max(1, round(share * len(folds))), len(folds) - 1), 0, -1):
+            held_out = np.logical_or.reduce(folds[:n])
+            if len(np.unique(labels[~held_out])) == len(np.unique(labels)):  # folds of groups may hold all of a class
+                return held_out
+        return nothing
 
     def _schedule(self) -> Schedule:
         from gmil.methods.deep.training import Schedule

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from gmil.engine.torch.tensors import to_device, to_host
-from gmil.methods.deep.batches import Dropout, Plan, Table
+from gmil.methods.deep.batches import KEYS_APART, Dropout, Plan, Table
 from gmil.methods.deep.weights import draw_weights, narrowed, widened
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class _Run:
     def _dropout(self) -> Dropout | None:
         if not self.schedule.dropout:
             return None
-        keys = self.keys * (1 << 20) + self.counts.astype(np.int64) * (1 << 12)
+        keys = self.keys * (1 << 20) + self.counts.astype(np.int64) * KEYS_APART
         return Dropout(self.schedule.dropout, to_device(keys, self.table.device))
 
     def _rates(self, epoch: int, place: int, n_steps: Integers) -> Floats:

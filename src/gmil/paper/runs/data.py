@@ -28,6 +28,10 @@ _NOT_FOR_FILES = ("folder", "progress", "return_X_y")
 """What a specification does not say of data that is made to order."""
 
 
+_MOST_NAMED = 20
+"""So many features are named of what was read."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """Bags, their labels and a name; where bags belong together, the group of each; labels of instances if known.
@@ -52,7 +56,7 @@ def summary_of(data: Dataset) -> str:
     """Return one line about what was read: a column that should not be among the features shows here."""
     bags, names = data.bags, data.bags.feature_names
     parts = [count_of(len(bags), "bag"), count_of(bags.n_instances, "instance"), count_of(bags.n_features, "feature")]
-    parts[-1] += f" ({listed(list(names))})" if names is not None else ""
+    parts[-1] += f" ({listed(list(names), most=_MOST_NAMED)})" if names is not None else ""
     parts += [] if data.groups is None else [count_of(len(np.unique(data.groups)), "group")]
     parts += [] if data.instance_y is None else ["labels of instances"]
     return f"{data.name} has {', '.join(parts)}"

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
 from functools import cache
 from typing import Any
 
 from joblib import cpu_count
 
 from gmil.engine import resolve
+from gmil.names import version
 from gmil.paper.runs.fingerprints import package_version
 
-_PACKAGES = ("gmil", "numpy", "scipy", "scikit-learn")
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that results may depend on; of PyTorch, and its CUDA, where this process has used it."""
+    found = {"gmil": version(), **_of_packages()}
+    torch = sys.modules.get("torch")
+    return found if torch is None else {**found, "torch": str(torch.__version__)}
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Return the versions that results may depend on."""
+def _of_packages() -> dict[str, str]:
     return {**{name: package_version(name) for name in _PACKAGES}, "python": platform.python_version()}
 
 
-@cache
 def machine() -> dict[str, Any]:
-    """Return platform, usable cores, processor and the active backend."""
+    """Return platform, usable cores, processor, the active backend, and the GPU where this process has used one."""
+    torch = sys.modules.get("torch")
+    on_gpu = torch is not None and torch.cuda.is_initialized()
+    return {**_of_system(), "gpu": torch.cuda.get_device_name()} if torch and on_gpu else _of_system()
+
+
+@cache
+def _of_system() -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "processor": _processor(),

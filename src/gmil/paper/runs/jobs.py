@@ -12,7 +12,7 @@ from gmil.checks.controls import BENCHMARK_CONTROLS, CONTROLS
 from gmil.errors import SpecificationError, listed
 from gmil.own_methods import all_methods, label_of, own_methods
 from gmil.paper.runs.fingerprints import canonical, canonical_json, code_fingerprint
-from gmil.paper.tables.grids import has_grid, settings_of
+from gmil.paper.tables.grids import has_grid, settings_of, why_untuned
 from gmil.pipeline import Pipeline, imputing
 
 if TYPE_CHECKING:
@@ -142,6 +142,14 @@ def notes_on_unmeasured(spec: Spec) -> list[str]:
     ]
 
 
+def notes_on_untuned(spec: Spec) -> list[str]:
+    """Return a note on methods that are asked for tuned and have no grid."""
+    known = known_methods()
+    gridless = [m for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
+    reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
+    return [f"Not tuned: {listed(reasons, most=30)}."] * bool(reasons)
+
+
 def make_estimator(method: str, params: Mapping[str, Any]) -> BaseEstimator:
     """Return the estimator of a method, on one thread; parameters that it does not have are refused."""
     estimator = known_methods()[method]()
@@ -172,7 +180,18 @@ def expand(spec: Spec, data: Mapping[str, Dataset]) -> list[Job]:
 def cases_of(spec: Spec, dataset: str) -> Iterator[Case]:
     """Yield what an experiment measures on a data set: controls, methods in their columns, values of sweeps."""
     for case in _plain_cases(spec, dataset):
-        yield dataclasses.replace(case, estimator=imputing(case.estimator, spec.missing))
+        estimator = imputing(case.estimator, spec.missing)
+        yield dataclasses.replace(case, estimator=estimator, settings=_settings_of_last(estimator, case.settings))
+
+
+def _settings_of_last(
+    estimator: BaseEstimator, settings: tuple[Mapping[str, Any], ...] | None
+) -> tuple[Mapping[str, Any], ...] | None:
+    """Return settings of a method as those of what is fitted: of a pipeline, they are for its last step."""
+    if settings is None or not isinstance(estimator, Pipeline):
+        return settings
+    last = estimator.steps[-1][0]
+    return tuple({f"{last}__{name}": value for name, value in setting.items()} for setting in settings)
 
 
 def _plain_cases(spec: Spec, dataset: str) -> Iterator[Case]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.errors import SpecificationError
 from gmil.paper.runs.specification import COLUMNS, MISSING_STRATEGIES, MethodEntry, ParameterSweep, Protocol, Spec
+from gmil.safety.guard import not_utf8, opening
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _KINDS: dict[str, tuple[type, str]] = {
     "str": (str, "text"),
@@ -51,15 +52,23 @@ def load_spec(source: str | os.PathLike[str]) -> Spec:
     if str(source) in spec_names():
         name = str(source)
         text = files("gmil.paper.runs").joinpath("specs", f"{name}.toml").read_text(encoding="utf-8")
-    elif Path(source).suffix == ".toml":
-        name, text = Path(source).stem, Path(source).read_text(encoding="utf-8")
-    else:
-        msg = f"There is no experiment {str(source)!r}; there are {', '.join(spec_names())}, or name a .toml file."
-        raise SpecificationError(msg)
+        return parse_spec(tomllib.loads(text), name)
+    if Path(source).suffix == ".toml":
+        return parse_spec(read_toml(Path(source)), Path(source).stem, Path(source).parent)
+    msg = f"There is no experiment {str(source)!r}; there are {', '.join(spec_names())}, or name a .toml file."
+    raise SpecificationError(msg)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; one that is not there, or is something else, is named."""
+    with opening(path):
+        content = path.read_bytes()
     try:
-        return parse_spec(tomllib.loads(text), name, Path(source).parent)
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from error
     except tomllib.TOMLDecodeError as error:
-        msg = f"The experiment {name} is not TOML: {error}."
+        msg = f"{path} is not TOML: {error}."
         raise SpecificationError(msg) from error
 
 
@@ -134,12 +143,8 @@ def _values(table: Mapping[str, Any], record: type, where: str) -> dict[str, Any
     """Return the values of a table for the fields of a record: every key must be one of them, and of its kind."""
     fields = {_KEYS.get(f.name, f.name): f for f in dataclasses.fields(record)}
     known = {key: field for key, field in fields.items() if key not in _NOT_KEYS.get(record, ())}
+    refuse_unknown_keys(table, known, where)
     for key, value in table.items():
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            msg = f"{where}: there is no key {key!r}; the keys are {', '.join(sorted(known))}.{hint}"
-            raise SpecificationError(msg)
         kind, words = _KINDS[re.split(r"\W", str(known[key].type))[0]]
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             msg = f"{where}: {key} must be {words}, got {value!r}."
@@ -150,8 +155,20 @@ def _values(table: Mapping[str, Any], record: type, where: str) -> dict[str, Any
         if needed and key not in table:
             msg = f"{where}: the key {key!r} is missing."
             raise SpecificationError(msg)
-    found = {known[key].name: python_value(value) for key, value in table.items()}
+    named = {key for key in table if key in _TEXTS or isinstance(table[key], str)}  # "none" may be a name
+    found = {known[key].name: value if key in named else python_value(value) for key, value in table.items()}
     return {key: tuple(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+def refuse_unknown_keys(table: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Refuse a key that there is not, with those that there are."""
+    known = sorted(known)
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            msg = f"{where}: there is no key {key!r}; the keys are {', '.join(known)}.{hint}"
+            raise SpecificationError(msg)
 
 
 def _refuse_others(key: str, value: Any, where: str) -> None:

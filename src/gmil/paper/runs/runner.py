@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from gmil.errors import GmilError, listed
+from gmil.errors import GmilError
 from gmil.paper.runs.data import Dataset, load_datasets
 from gmil.paper.runs.execution import execute
-from gmil.paper.runs.jobs import Job, expand, known_methods, notes_on_unmeasured
+from gmil.paper.runs.jobs import Job, expand, notes_on_unmeasured, notes_on_untuned
 from gmil.paper.runs.parsing import as_spec
 from gmil.paper.runs.results import Results
 from gmil.paper.runs.store import DamagedPartError, Store, is_failed, table_of
-from gmil.paper.tables.grids import has_grid, why_untuned
 from gmil.safety.processes import bound
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def run(
     store.clean()
     missing, damaged = _missing(store, plan, retry_failed)
     notes += [f"{name} is damaged and its job is done again." for name in damaged]
-    notes += _notes_on_methods(spec)
+    notes += notes_on_unmeasured(spec) + notes_on_untuned(spec)
     _do(missing, datasets, Path(output), jobs, retry_failed, progress)
     return Results(spec, collect(store, plan), tuple(notes), tuple(datasets))
 
@@ -127,13 +126,6 @@ def _read(store: Store, job: Job) -> tuple[pa.Table | None, bool]:
         return store.read(job.hash, job.folds, job.repeats), False
     except DamagedPartError:
         return None, True
-
-
-def _notes_on_methods(spec: Spec) -> list[str]:
-    known = known_methods()
-    gridless = [m for m in spec.methods if m.name in known and "tuned" in m.columns and not has_grid(m.name)]
-    reasons = [f"{m.label} ({why_untuned(m.name) or 'it has no grid'})" for m in gridless]
-    return notes_on_unmeasured(spec) + [f"Not tuned: {listed(reasons, most=30)}."] * bool(reasons)
 
 
 def _do(

@@ -119,6 +119,10 @@ class Store:
         with replacing(self.path(job)) as temporary:
             pq.write_table(table, temporary, write_page_checksum=True)
 
+    def remove(self, job: str) -> None:
+        """Remove the rows of a job, where there are such."""
+        self.path(job).unlink(missing_ok=True)
+
 
 def is_failed(table: pa.Table) -> bool:
     """Tell whether the rows of a job are those of a failure."""
