@@ -6,10 +6,11 @@ about, so that a command can name its own option in place of it.
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _IN_PYTHON = {
     "decimal": "decimal=','.",
@@ -156,6 +157,16 @@ def count_of(count: int, one: str, many: str = "") -> str:
     ('1 bag', '3 bags', '1 bag has')
     """
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question about the known name that is nearest, with a space before it; nothing where none is near.
+
+    >>> did_you_mean("refernce", ["reference", "controls"])
+    " Did you mean 'reference'?"
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def listed(items: Sequence[str], most: int = 5) -> str:

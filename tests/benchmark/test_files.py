@@ -335,7 +335,9 @@ def test_a_group_of_a_bag_must_be_one(specification, table):
 
 def test_the_specification_of_the_guide_is_measured_as_it_is(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    specification, commands = (b for b in blocks_of(page_named("guide/benchmark")) if b.language in ("toml", "bash"))
+    blocks = [b for b in blocks_of(page_named("guide/benchmark")) if b.language in ("toml", "bash")]
+    specification, commands, own = blocks
+    assert "--methods mymethods:MeanVector" in own.code
     (tmp_path / "mine.toml").write_text(specification.code, encoding="utf-8")
     table.rename(columns={"is_cause": "is_witness"}).to_csv("north.csv", index=False)
     gmil.write("south.parquet", *make_bags(24, n_features=3, random_state=2, return_X_y=True))

@@ -21,7 +21,7 @@ def test_controls_are_methods_among_others(document):
         ({"controls": ["luck"]}, "there is no 'luck' for controls; there are majority"),
         ({"controls": "majority"}, "controls must be a list, got 'majority'"),
         ({"chose_defaults": ["fox"]}, "there is no 'fox' for chose_defaults; there are easy, hard, more"),
-        ({"budget": {"minutes": 3}}, "there is no key 'minutes'; the keys are once_minutes, most_minutes, most_gib"),
+        ({"budget": {"minutes": 3}}, "there is no key 'minutes'; the keys are most_gib, most_minutes, once_minutes"),
         ({"budget": {"most_gib": 0}}, "most_gib in the budget must be a number above 0, got 0"),
         ({"sets": ["musk1"]}, "there is no key 'sets'; the keys are budget, chose_defaults, controls, datasets"),
         ({"referense": "gmil"}, r"there is no key 'referense'; .*Did you mean 'reference'\?"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gmil.checks.controls import BENCHMARK_CONTROLS
 from gmil.datasets import dataset_names
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, did_you_mean
 from gmil.model_selection.target_crossval import target_of
 from gmil.own_methods import load_plugin
 from gmil.paper.runs.jobs import known_methods, make_estimator
@@ -88,7 +87,8 @@ class Benchmark:
         spec = self.spec if methods is None else self.spec.restricted(methods)
         for name in sets or ():
             if name not in spec.datasets:
-                msg = f"{spec.name} has no set {name!r}; it has {', '.join(spec.datasets)}."
+                hint = did_you_mean(name, spec.datasets)
+                msg = f"{spec.name} has no set {name!r}; it has {', '.join(spec.datasets)}.{hint}"
                 raise SpecificationError(msg)
         kept = spec.datasets if sets is None else tuple(name for name in spec.datasets if name in sets)
         return dataclasses.replace(self, spec=dataclasses.replace(spec, datasets=kept))
@@ -130,8 +130,10 @@ def parse_benchmark(document: Mapping[str, Any], name: str, folder: Path = Path(
             make_estimator(entry.name, entry.params)  # a wrong parameter is refused now, and not after hours
     added = [MethodEntry(c, BENCHMARK_CONTROLS[c][0], columns=("paper",)) for c in controls]
     spec = spec.having((*spec.methods, *added))
-    if reference not in [entry.name for entry in spec.methods]:
-        msg = f"{name}: reference must be one of its methods, got {reference!r}."
+    methods = [entry.name for entry in spec.methods]
+    if reference not in methods:
+        hint = did_you_mean(str(reference), methods)
+        msg = f"{name}: reference must be one of its methods, got {reference!r}.{hint}"
         raise SpecificationError(msg)
     _refuse_repeated("set", list(spec.datasets), name)
     _check_protocol(spec)
@@ -190,8 +192,7 @@ def check_method(name: str, where: str) -> None:
     """
     if name not in known_methods() and ":" not in name and load_plugin(name) is None:
         known = sorted(method for method in known_methods() if method not in BENCHMARK_CONTROLS)
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else " Your own: package.module:Class."
+        hint = did_you_mean(name, known) or " Your own: package.module:Class."
         msg = f"{where}: there is no method {name!r}; there are {', '.join(known)}.{hint}"
         raise SpecificationError(msg)
     if name in known_methods() and (target := target_of(known_methods()[name]())) != "classes":
@@ -203,10 +204,9 @@ def _refuse_unknown_sets(spec: Spec) -> None:
     """Refuse a set that gmil does not know; one that is known may be elsewhere, and has its name for itself."""
     for name in spec.datasets:
         if name not in {*dataset_names(), *spec.files, *spec.generated}:
-            near = difflib.get_close_matches(name, dataset_names(), n=1)
             key = name if re.fullmatch(r"[\w-]+", name, re.ASCII) else f'"{name}"'
             own = f" Yours: a table [files.{key}] with its path. Or make it: [generated.{key}]."
-            hint = f" Did you mean {near[0]!r}?" if near else own
+            hint = did_you_mean(name, dataset_names()) or own
             msg = f"{spec.name}: there is no set {name!r}; there are {', '.join(dataset_names())}.{hint}"
             raise SpecificationError(msg)
 
@@ -217,17 +217,18 @@ def _names(given: Any, key: str, where: str, known: Collection[str]) -> tuple[st
         raise SpecificationError(msg)
     for item in given:
         if not isinstance(item, str) or item not in known:
-            msg = f"{where}: there is no {item!r} for {key}; there are {', '.join(known)}."
+            hint = did_you_mean(str(item), known)
+            msg = f"{where}: there is no {item!r} for {key}; there are {', '.join(known)}.{hint}"
             raise SpecificationError(msg)
     return tuple(given)
 
 
 def _budget(table: Any, where: str) -> Budget:
     known = [f.name for f in dataclasses.fields(Budget)]
-    for key in table if isinstance(table, dict) else [table]:
-        if key not in known:
-            msg = f"{where}, [budget]: there is no key {key!r}; the keys are {', '.join(known)}."
-            raise SpecificationError(msg)
+    if not isinstance(table, dict):
+        msg = f"{where}: budget must be a table, [budget], got {table!r}."
+        raise SpecificationError(msg)
+    refuse_unknown_keys(table, known, f"{where}, [budget]")
     return Budget(**table)
 
 

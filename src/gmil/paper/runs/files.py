@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from pathlib import Path
@@ -14,7 +13,7 @@ from gmil import datasets
 from gmil.bags.bag_columns import groups_of
 from gmil.bags.finite import refuse_non_finite
 from gmil.bags.roles import carried_as
-from gmil.errors import MISSING, ColumnWarning, GmilError, MissingFileError, SpecificationError, listed
+from gmil.errors import MISSING, ColumnWarning, GmilError, MissingFileError, SpecificationError, did_you_mean, listed
 from gmil.io.slide_folders import Request, is_read_as_slides, read_cohort
 from gmil.model_selection.instance_labels import check_instance_labels
 from gmil.slides.patch_labels import read_patch_labels
@@ -39,9 +38,7 @@ def check_file(name: str, how: Mapping[str, Any]) -> None:
     """Refuse a table without a path, keys that there are not, values of another kind, and columns named twice."""
     for key, value in how.items():
         if key not in _KEYS:
-            near = difflib.get_close_matches(key, _KEYS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            msg = f"[files.{name}] has no key {key!r}; the keys are {', '.join(_KEYS)}.{hint}"
+            msg = f"[files.{name}] has no key {key!r}; the keys are {', '.join(_KEYS)}.{did_you_mean(key, _KEYS)}"
             raise SpecificationError(msg)
         texts = _texts(value) if key in _LISTS else [value]
         if key != "positive" and not all(isinstance(text, str) and text for text in texts):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, did_you_mean
 from gmil.paper.runs.specification import COLUMNS, MISSING_STRATEGIES, MethodEntry, ParameterSweep, Protocol, Spec
 from gmil.safety.guard import not_utf8, opening
 
@@ -165,9 +164,8 @@ def refuse_unknown_keys(table: Iterable[str], known: Iterable[str], where: str) 
     known = sorted(known)
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            msg = f"{where}: there is no key {key!r}; the keys are {', '.join(known)}.{hint}"
+            keys = ", ".join(known)
+            msg = f"{where}: there is no key {key!r}; the keys are {keys}.{did_you_mean(key, known)}"
             raise SpecificationError(msg)
 
 

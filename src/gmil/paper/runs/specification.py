@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -247,7 +247,8 @@ class Spec:
         known = [m.name for m in self.methods] + [s.method for s in self.sweeps]
         for name in methods:
             if name not in known:
-                msg = f"{self.name} has no method {name!r}; it has {', '.join(dict.fromkeys(known))}."
+                there = ", ".join(dict.fromkeys(known))
+                msg = f"{self.name} has no method {name!r}; it has {there}.{did_you_mean(name, known)}"
                 raise SpecificationError(msg)
         return dataclasses.replace(
             self,
