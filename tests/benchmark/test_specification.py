@@ -114,7 +114,7 @@ def test_a_set_that_is_known_may_be_elsewhere(document):
 def test_an_own_method_is_not_imported_by_a_file(document, tmp_path):
     document["method"].append({"name": "nomod.x:Cls", "columns": ["default"]})
     own = parse_benchmark(document, "toy")
-    told = "nomod.x:Cls is not imported, and not measured"
+    told = "nomod.x:Cls is not measured: a name in a file is not imported"
     (note,) = run(own.restricted(["majority", "nomod.x:Cls"], ["easy"]), output=tmp_path)
     assert note.startswith(told)
     assert note.endswith("--methods nomod.x:Cls.")

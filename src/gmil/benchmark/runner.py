@@ -119,8 +119,8 @@ def _without_absent_methods(benchmark: Benchmark) -> tuple[Benchmark, list[str]]
     if not absent:
         return benchmark, []
     told = (
-        f"{listed(absent)} {'is' if len(absent) == 1 else 'are'} not imported, and not measured: what stands in a file "
-        f"is not imported. To measure it, name it on the command line: --methods {','.join(absent)}."
+        f"{listed(absent)} {'is' if len(absent) == 1 else 'are'} not measured: a name in a file is not imported. "
+        f"Give it on the command line: --methods {','.join(absent)}."
     )
     if not here:
         raise SpecificationError(told)

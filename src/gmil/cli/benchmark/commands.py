@@ -139,8 +139,9 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     n_views = 2 if benchmark.chose_defaults else 1  # without any such set, the second would be the first again
     for setting in found["statistics"]:
         for view in [view for view in overview(found, setting)[:n_views] if view["rows"]]:
-            ranked = (view["statistics"]["ranks"] or {"n_sets": 0})["n_sets"]
-            title = f"{found['title']}; {setting} setting, {view['title']}; ranks over {count_of(ranked, 'set')}"
+            ranks = view["statistics"]["ranks"]
+            over = f"ranks over {count_of(ranks['n_sets'], 'set')}" if ranks else "too few for ranks"
+            title = f"{found['title']}; {setting} setting, {view['title']}; {over}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)
     empty = [cell for cell in found["cells"] if cell["reason"] is not None]
