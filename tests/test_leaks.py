@@ -144,6 +144,41 @@ def test_scaling_on_everything(clean):
         assert found_in(scaled, y)["scaling on everything"].level == "note"
 
 
+def with_gap(bags):
+    """Return bags where the second value of the last feature is missing."""
+    X = bags.instances.copy()
+    X[1, -1] = np.nan
+    return Bags(X, bags.offsets)
+
+
+def test_one_missing_value_hides_no_leak(clean):
+    bags, y = clean
+    numbered, labelled = with_column(bags, np.arange(bags.n_instances)), with_column(bags, of_instances(bags, y))
+    standard = Bags((bags.instances - bags.instances.mean(axis=0)) / bags.instances.std(axis=0), bags.offsets)
+    X = standard.instances.copy()
+    X[0], X[1] = np.nan, 0  # a gap that changes no mean
+    X = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    ranged = (X - np.nanmin(X, axis=0)) / (np.nanmax(X, axis=0) - np.nanmin(X, axis=0))
+    assert_array_equal(np.flatnonzero(identifiers(with_gap(numbered))), [8])
+    assert_array_equal(np.flatnonzero(is_label(with_gap(labelled), y)), [8])
+    for scaled in (X, ranged):
+        assert found_in(Bags(scaled, bags.offsets), y)["scaling on everything"].level == "note"
+    assert found_in(with_gap(bags), y)["scaling on everything"].text == "Features do not look scaled on all bags."
+
+
+def test_a_flag_with_a_gap_is_no_scaled_feature(clean):
+    bags, y = clean
+    flags = np.random.default_rng(0).integers(0, 2, size=(bags.n_instances, 4)).astype(float)
+    assert found_in(with_gap(Bags(flags, bags.offsets)), y)["scaling on everything"].level == "ok"
+
+
+def test_a_feature_of_mostly_missing_values_is_no_number(clean):
+    bags, _ = clean
+    column = np.full(bags.n_instances, np.nan)
+    column[[3, 50, 90]] = [1, 2, 3]
+    assert not identifiers(with_column(bags, column)).any()
+
+
 def test_folds_must_fit_the_bags(clean):
     bags, y = clean
     with pytest.raises(gmil.BagValidationError, match="folds must name the test fold of each of the 60 bags"):

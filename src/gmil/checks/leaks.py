@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from scipy.stats import rankdata
 
 from gmil.checks.findings import Finding
 from gmil.checks.signal import FOLDS, indicator, quick_auc
-from gmil.checks.values import FEWEST_BAGS, feature_names
+from gmil.checks.values import FEWEST_BAGS, extremes, feature_names
 from gmil.engine import resolve
 from gmil.errors import listed
 from gmil.model_selection.folds import fold_numbers
@@ -85,7 +86,11 @@ def strengths(bags: Bags, labels: Integers) -> tuple[Floats, Any]:
 
 
 def _medians(bag: Any) -> Floats:
-    return np.median(np.nan_to_num(bag), axis=0)
+    """Return the median of every feature over the values that are known; zero where none is."""
+    if not np.isnan(bag).any():
+        return np.median(bag, axis=0)
+    with warnings.catch_warnings(action="ignore"):  # of features without values
+        return np.nan_to_num(np.nanmedian(bag, axis=0))
 
 
 def _aucs(ranks: Floats, labels: Integers) -> Floats:
@@ -111,18 +116,13 @@ def _label_finding(case: Case) -> Finding:
 
 
 def is_label(bags: Bags, labels: Integers) -> Booleans:
-    """Return which features have one value in every class, and not the same in all, (n_features,)."""
+    """Return which features have one value in every class, missing ones aside, and not the same in all."""
     X: Any = bags.instances
     owner = labels[bags.segment_ids]
-    parts = [X[owner == label] for label in np.unique(labels)]
-    lows, highs = ([_dense(getattr(part, end)(axis=0)) for part in parts] for end in ("min", "max"))
+    lows, highs = zip(*(extremes(X[owner == label]) for label in np.unique(labels)), strict=True)
     constant = np.all([low == high for low, high in zip(lows, highs, strict=True)], axis=0)
     differs = np.all([lows[i] != lows[j] for i in range(len(lows)) for j in range(i)], axis=0)
     return np.asarray(constant & differs)
-
-
-def _dense(row: Any) -> Floats:
-    return np.asarray(row.toarray() if sp.issparse(row) else row).ravel()
 
 
 def _alone_finding(case: Case) -> Finding:
@@ -181,18 +181,30 @@ def _identifier_finding(case: Case) -> Finding:
 
 
 def identifiers(bags: Bags) -> Booleans:
-    """Return which features are row numbers, bag numbers or the order of the file, (n_features,)."""
+    """Return which features are row numbers, bag numbers or the order of the file, (n_features,).
+
+    Missing values are left out, of features that mostly have one.
+    """
     X = np.asarray(bags.instances, dtype=np.float64)
-    starts = bags.offsets[:-1]
-    first = X[starts]
+    found = _numberings(X, bags.sizes)
+    missing = np.isnan(X)
+    for j in np.flatnonzero(missing.any(axis=0) & (missing.mean(axis=0) < 0.5)):
+        known = ~missing[:, j]
+        sizes = np.bincount(bags.segment_ids[known])
+        found[j] = _numberings(X[known, j : j + 1], sizes[sizes > 0])[0]
+    return found
+
+
+def _numberings(X: Floats, sizes: Integers) -> Booleans:
+    first = X[np.cumsum(sizes) - sizes]
     steps = np.diff(X, axis=0)
     in_order = ((steps > 0).all(axis=0) | (steps < 0).all(axis=0)) & (len(X) > 2)
-    constant = np.all(np.repeat(first, bags.sizes, axis=0) == X, axis=0)
+    constant = np.all(np.repeat(first, sizes, axis=0) == X, axis=0)
     between = np.diff(first, axis=0)
     bags_in_order = constant & ((between > 0).all(axis=0) | (between < 0).all(axis=0))
     whole = np.all(np.rint(X) == X, axis=0)
     numbered = whole & _all_differ(X)
-    bag_numbers = whole & constant & _all_differ(first) & bool((bags.sizes > 1).any())
+    bag_numbers = whole & constant & _all_differ(first) & bool((sizes > 1).any())
     return np.asarray(in_order | bags_in_order | numbered | bag_numbers)
 
 

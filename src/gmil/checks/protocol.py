@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from gmil.checks.findings import Finding
 from gmil.checks.near_duplicates import joined_by, near_duplicates
 from gmil.checks.repeats import row_numbers, same_bags
 from gmil.checks.signal import FOLDS
+from gmil.checks.values import extremes
 from gmil.errors import BagValidationError, count_of
 from gmil.model_selection.folds import fold_numbers
 
@@ -167,13 +169,11 @@ def _scaling_finding(bags: Bags) -> Finding:
     name, X = "scaling on everything", bags.instances
     if sp.issparse(X) or len(X) < 3:
         return Finding(name, "ok", 0.0, "Not tested on sparse bags.")
-    means, deviations = X.mean(axis=0), X.std(axis=0)
-    low, high = X.min(axis=0), X.max(axis=0)
+    low, high = extremes(X)
     varied = low < high
     if not varied.any():
         return Finding(name, "ok", 0.0, "All features are constant.")
-    size = 1e-5 if X.dtype == np.float64 else 1e-3
-    standard = (np.abs(means) < size) & (np.minimum(np.abs(deviations - 1), np.abs(X.std(axis=0, ddof=1) - 1)) < size)
+    standard = _standardized(X)
     ranged = np.isin(low, (0, -1)) & (high == 1) & ~_few_values(X)
     for how, scaled in (("mean 0 and deviation 1", standard), ("a range from 0 or -1 to 1", ranged)):
         if scaled[varied].mean() > 0.9 and varied.sum() > 1:
@@ -183,6 +183,15 @@ def _scaling_finding(bags: Bags) -> Finding:
     return Finding(name, "ok", 0.0, "Features do not look scaled on all bags.")
 
 
+def _standardized(X: Any) -> Any:
+    """Tell which features have mean 0 and deviation 1 over the values that are known, whichever the divisor."""
+    size = 1e-5 if X.dtype == np.float64 else 1e-3
+    with warnings.catch_warnings(action="ignore"):  # of features without values, or with one
+        deviations = [np.nanstd(X, axis=0, ddof=ddof) for ddof in (0, 1)]
+        means = np.nanmean(X, axis=0)
+    return (np.abs(means) < size) & (np.abs(np.subtract(deviations, 1)) < size).any(axis=0)
+
+
 def _few_values(X: Any) -> Any:
     """Tell which features are flags, whose range is 0 to 1 by nature."""
-    return np.array([len(np.unique(column[:1000])) <= 2 for column in X.T])
+    return np.array([len(np.unique(column[~np.isnan(column)][:1000])) <= 2 for column in X.T])

@@ -88,12 +88,23 @@ def _missing_findings(bags: Bags) -> list[Finding]:
     return [Finding("missing values", "warning", float(len(columns)), text), *findings]
 
 
+def extremes(X: Any) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest value of every feature, NaN where it has none, (n_features,) each.
+
+    Missing values are left out; a zero that a sparse array does not store is a value.
+    """
+    if not sp.issparse(X):
+        return np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    with warnings.catch_warnings(action="ignore"):  # of columns without values
+        low, high = X.nanmin(axis=0), X.nanmax(axis=0)
+    return np.asarray(low.toarray()).ravel(), np.asarray(high.toarray()).ravel()
+
+
 def _spread(X: Any) -> Floats:
-    """Return the range of the values of every feature; a zero that a sparse array does not store is one of them."""
-    with np.errstate(invalid="ignore"), warnings.catch_warnings(action="ignore"):  # of columns without values
-        if sp.issparse(X):
-            return np.asarray(X.nanmax(axis=0).toarray() - X.nanmin(axis=0).toarray()).ravel()
-        return np.asarray(np.nanmax(X, axis=0) - np.nanmin(X, axis=0))
+    """Return the range of the values of every feature."""
+    low, high = extremes(X)
+    with np.errstate(invalid="ignore"):  # infinite ones
+        return np.asarray(high - low)
 
 
 def _placeholder_finding(X: Floats, bags: Bags) -> Finding:
