@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import KFold
 
 import gmil
 from gmil import Bags
+from gmil.checks.instance_labels import instance_label_finding
 from gmil.checks.leaks import Case, decimals, identifiers, is_label, leak_findings
 from gmil.checks.near_duplicates import joined_by, near_duplicates
 from gmil.checks.protocol import protocol_findings
@@ -28,8 +30,11 @@ def with_column(bags, column):
 
 
 def found_in(bags, y, groups=None, folds=None):
-    case = Case(bags, np.asarray(y), groups, 0)
-    return {finding.name: finding for finding in [*leak_findings(case), *protocol_findings(case, folds)]}
+    return {finding.name: finding for finding in findings_of(Case(bags, np.asarray(y), groups, 0), folds)}
+
+
+def findings_of(case, folds=None):
+    return [*leak_findings(case), instance_label_finding(case), *protocol_findings(case, folds)]
 
 
 def of_instances(bags, values):
@@ -48,6 +53,62 @@ def test_the_label_as_a_feature(clean):
     assert found.with_it > found.without_it
     assert "--exclude" in found.fix
     assert_array_equal(np.flatnonzero(is_label(with_column(bags, of_instances(bags, y)), y)), [8])
+
+
+def witness_flags(bags, positive):
+    """Return 1 for the first instance of every positive bag, 0 for all others."""
+    flags = np.zeros(bags.n_instances)
+    flags[bags.offsets[:-1][positive]] = 1
+    return flags
+
+
+@pytest.mark.parametrize("written", [lambda flags: flags, lambda flags: 2 - 3 * flags], ids=["maximum", "minimum"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_labels_of_instances_as_a_feature(clean, written, form):
+    bags, y = clean
+    made = with_column(bags, written(witness_flags(bags, y == 1)))
+    found = found_in(Bags(form(made.instances), bags.offsets), y)["labels of instances among the features"]
+    assert (found.level, found.value) == ("warning", 1)
+    assert found.text.startswith(f"column 8 ({written(1):g}): whether a bag holds this value tells its class")
+    assert "--instances COLUMN, y_instance" in found.fix
+    assert "--exclude" in found.fix
+    assert found.with_it > found.without_it
+
+
+def test_labels_of_instances_of_one_class_of_three(clean):
+    bags, _ = clean
+    y = np.arange(60) % 3
+    for flagged in (y == 2, y > 0):
+        made = with_column(bags, witness_flags(bags, flagged))
+        assert found_in(made, y)["labels of instances among the features"].level == "warning"
+
+
+def test_labels_of_instances_with_a_slip_or_a_gap(clean):
+    bags, y = gmil.make_bags(120, n_features=8, bag_size=(3, 6), random_state=1, return_X_y=True)
+    flags = witness_flags(bags, y == 1)
+    flags[-1] = np.nan
+    assert found_in(with_column(bags, flags), y)["labels of instances among the features"].level == "warning"
+    flags[np.flatnonzero(flags == 1)[0]] = 0
+    assert found_in(with_column(bags, flags), y)["labels of instances among the features"].level == "note"
+
+
+def test_flags_that_tell_the_class_now_and_then_are_no_labels_of_instances(clean):
+    """Nor are flags in few bags, and numbers that rise with the label."""
+    bags, y = clean
+    rng = np.random.default_rng(0)
+    honest = witness_flags(bags, (y == 1) ^ (rng.random(60) < 0.1))
+    larger = witness_flags(bags, y == 1) * rng.uniform(1, 2, bags.n_instances)
+    columns = np.column_stack([bags.instances, honest, larger])
+    assert found_in(Bags(columns, bags.offsets), y)["labels of instances among the features"].level == "ok"
+    few = np.concatenate([np.flatnonzero(y == label)[:9] for label in (0, 1)])
+    made = with_column(bags, witness_flags(bags, y == 1))[few]
+    assert found_in(made, y[few])["labels of instances among the features"].text.startswith("Not tested")
+
+
+def test_labels_of_instances_put_the_verdict_in_doubt(clean):
+    bags, y = clean
+    verdict = gmil.check_data(with_column(bags, witness_flags(bags, y == 1)), y).verdict
+    assert verdict.endswith("but doubtful: labels of instances among the features")
 
 
 @pytest.mark.parametrize("per_instance", [False, True])
@@ -196,5 +257,5 @@ MORE = sorted((Path(os.environ.get("GMIL_DATA_HOME", "")) / "more").glob("*.npz"
 def test_no_warning_on_sets_that_are_clean(path):
     bags, y = gmil.read(path)
     case = Case(bags, np.asarray(y, dtype=int), None, 0, can_measure=False)
-    warned = {each.name for each in [*leak_findings(case), *protocol_findings(case)] if each.level == "warning"}
+    warned = {each.name for each in findings_of(case) if each.level == "warning"}
     assert warned == ({"near-duplicate bags"} if path.stem in KNOWN_COPIES else set())

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from gmil.checks.findings import DataCheck, Finding, infinite, not_assessable, untested
+from gmil.checks.instance_labels import NAME as INSTANCE_LABELS
+from gmil.checks.instance_labels import instance_label_finding
 from gmil.checks.leaks import Case, leak_findings
 from gmil.checks.protocol import protocol_findings
 from gmil.checks.repeats import repeat_findings
@@ -31,6 +33,7 @@ LEAKS = (
     "instances in several bags",
     "near-duplicate bags",
     "label among the features",
+    INSTANCE_LABELS,
     "identifiers among the features",
     "how values are written",
 )
@@ -50,10 +53,10 @@ def check_data(
     """Check bags and labels for leaks, duplicates and other reasons not to trust results on them.
 
     It counts the bags of every class; finds missing values, constant features and placeholders, duplicate bags and
-    instances; features that are the label, a copy of it, or a number of rows or bags; classes whose values are written
-    in another way; files sorted by class, and scaling on all bags. It measures how well bag size alone predicts the
-    labels, and cross-validates a small `WeightedGMIL` on the labels, on shuffled labels, and on noise in place of the
-    instances. What hangs on a leak is measured with and without it.
+    instances; features that are the label, a copy of it, labels of instances, or a number of rows or bags; classes
+    whose values are written in another way; files sorted by class, and scaling on all bags. It measures how well bag
+    size alone predicts the labels, and cross-validates a small `WeightedGMIL` on the labels, on shuffled labels, and on
+    noise in place of the instances. What hangs on a leak is measured with and without it.
 
     Parameters
     ----------
@@ -112,7 +115,7 @@ def check_data(
         *class_findings(classes, labels),
         *value_findings(bags),
         *repeat_findings(bags, labels, group_numbers),
-        *(leak_findings(case) if finite else []),
+        *([*leak_findings(case), instance_label_finding(case)] if finite else []),
         *(protocol_findings(case, folds) if finite else []),
         untested("bag size", too_few, "note") if too_few else size_finding(bags, labels, group_numbers, **settings),
     ]

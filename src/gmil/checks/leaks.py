@@ -33,7 +33,7 @@ WRITTEN = 0.9
 """From this AUC on, how values are written tells the class."""
 _COPY = 0.9
 """Rank correlation from which on a feature is taken as a copy of another."""
-_COLUMNS_AT_ONCE = 2000
+COLUMNS_AT_ONCE = 2000
 _MOST_DECIMALS = 7
 
 
@@ -79,10 +79,10 @@ def strengths(bags: Bags, labels: Integers) -> tuple[Floats, Any]:
     X: Any = bags.instances
     if not sp.issparse(X):
         ranks = rankdata([_medians(bag) for bag in bags], axis=0)
-        return _aucs(ranks, labels), ranks
-    blocks = (X[:, start : start + _COLUMNS_AT_ONCE].toarray() for start in range(0, bags.n_features, _COLUMNS_AT_ONCE))
+        return aucs(ranks, labels), ranks
+    blocks = (X[:, start : start + COLUMNS_AT_ONCE].toarray() for start in range(0, bags.n_features, COLUMNS_AT_ONCE))
     means = (summarize(np.nan_to_num(block), bags.offsets, ("mean",), resolve("auto")) for block in blocks)
-    return np.concatenate([_aucs(rankdata(own, axis=0), labels) for own in means]), None
+    return np.concatenate([aucs(rankdata(own, axis=0), labels) for own in means]), None
 
 
 def _medians(bag: Any) -> Floats:
@@ -93,7 +93,7 @@ def _medians(bag: Any) -> Floats:
         return np.nan_to_num(np.nanmedian(bag, axis=0))
 
 
-def _aucs(ranks: Floats, labels: Integers) -> Floats:
+def aucs(ranks: Floats, labels: Integers) -> Floats:
     """Return the AUC of every column for its best class, whichever way round."""
     best = np.full(ranks.shape[1], 0.5)
     for positive in indicator(labels).T:
@@ -112,7 +112,7 @@ def _label_finding(case: Case) -> Finding:
     names = feature_names(case.bags)
     text = f"{listed([names[j] for j in np.flatnonzero(columns)], 5)}: one value for every class, in all its bags."
     found = Finding(name, "warning", float(columns.sum()), text, fix="This is the label: leave it out (--exclude).")
-    return _hanging(found, case, columns)
+    return hanging(found, case, columns)
 
 
 def is_label(bags: Bags, labels: Integers) -> Booleans:
@@ -142,7 +142,7 @@ def _alone_finding(case: Case) -> Finding:
     text = f"{which} {what}: AUC {alone:.3f} alone, the best other feature {rest:.3f}."
     fix = "If it is a copy of the label, or was made from it, leave it out (--exclude)."
     level: Level = "warning" if alone - rest >= GAP else "note"
-    return _hanging(Finding(name, level, alone, text, fix=fix), case, copies)
+    return hanging(Finding(name, level, alone, text, fix=fix), case, copies)
 
 
 def _copies(ranks: Any, top: int, n_features: int) -> Booleans:
@@ -156,7 +156,7 @@ def _copies(ranks: Any, top: int, n_features: int) -> Booleans:
     return np.asarray(own | (correlation > _COPY))
 
 
-def _hanging(found: Finding, case: Case, columns: Booleans) -> Finding:
+def hanging(found: Finding, case: Case, columns: Booleans) -> Finding:
     """Return a finding with the AUC that hangs on some features."""
     if columns.all():
         return found
@@ -177,7 +177,7 @@ def _identifier_finding(case: Case) -> Finding:
     which = listed([names[j] for j in np.flatnonzero(numbering)], 5)
     text = f"{which}: a number of its own for every bag or row, or their order in the file."
     found = Finding(name, "warning", float(numbering.sum()), text, fix="Leave it out (--exclude): it means nothing.")
-    return _hanging(found, case, numbering)
+    return hanging(found, case, numbering)
 
 
 def identifiers(bags: Bags) -> Booleans:
@@ -230,7 +230,7 @@ def _written_finding(case: Case) -> Finding:
 
 def _bag_auc(values: Floats, case: Case) -> float:
     means = np.add.reduceat(values, case.bags.offsets[:-1]) / case.bags.sizes
-    return float(_aucs(rankdata(means)[:, None], case.labels)[0])
+    return float(aucs(rankdata(means)[:, None], case.labels)[0])
 
 
 def writing(bags: Bags) -> dict[str, Floats]:
