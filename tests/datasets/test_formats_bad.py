@@ -217,6 +217,39 @@ def test_a_text_of_another_encoding_is_told(tmp_path, n_rows):
         read(tmp_path / "bags.csv")
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("empty", ["", "NA", "nan"])
+def test_csv_mostly_empty_text_is_no_column_of_numbers(tmp_path, empty, decimal):
+    rows = [f"b{i // 5};{i};{'blurred' if i % 10 == 0 else empty}" for i in range(100)]
+    (tmp_path / "bags.csv").write_text("\n".join(["bag;f;note", *rows]))
+    bags, _ = read(tmp_path / "bags.csv", decimal=decimal)
+    assert bags.feature_names == ("f",)
+    assert bags.instance_info.column("note").to_pylist().count("blurred") == 10
+
+
+def test_csv_slips_are_counted_among_filled_cells(tmp_path):
+    cells = ["1.5"] * 6 + ["1..5"] * 2 + ["NA"] * 4 + [""] * 20
+    (tmp_path / "bags.csv").write_text("\n".join(["bag,f,g", *(f"b,1,{cell}" for cell in cells)]))
+    with pytest.raises(FormatError, match=r"line 8: .* holds '1\.\.5' where a number should be \(2 of 8 cells do\)"):
+        read(tmp_path / "bags.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "decimal", "fix"),
+    [
+        (["0.25", "0,5", "0.75", "2"], ".", "Correct the cell"),
+        (["0.25", "0,5", "1,5", "2"], ".", "Read the file with decimal=','"),
+        (["0.25", "0,5", "1,5", "2"], ",", "Correct the cell"),
+        (["0.25", "0,5", "0.75", "2"], ",", "Write all numbers with one decimal sign"),
+    ],
+)
+def test_csv_a_decimal_sign_among_others(tmp_path, cells, decimal, fix):
+    """What is recommended leads out: the sign of most cells, or a correction of the few others."""
+    (tmp_path / "bags.csv").write_text("\n".join(["bag;f;g", *(f"b{i};1;{cell}" for i, cell in enumerate(cells))]))
+    with pytest.raises(FormatError, match=f"a number with a decimal (comma|point). {fix}"):
+        read(tmp_path / "bags.csv", decimal=decimal)
+
+
 def test_csv_named_feature_that_is_text(tmp_path):
     (tmp_path / "bags.csv").write_text("bag,f\na,x\nb,y\n")
     with pytest.raises(FormatError, match=r"line 2: the column 'f' holds 'x' where a number"):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 KIND = "CSV"
 _WITHOUT = "leave the column out with {drop}"
+_EMPTY = ("", "#N/A", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+"""What stands for no value in a column of numbers, as Arrow reads it."""
 _BLOCK = 1 << 24  # one line must fit into a block, and a line may hold many features
 
 
@@ -109,26 +111,27 @@ def numbers_only(
 
 
 def _refuse_slips(path: Path, name: str, texts: list[str], must_be: bool, first_line: int, decimal: str) -> None:
+    """Refuse a column of numbers with a slip in it; one without a number is text, however many cells are empty."""
     slips = [row for row, text in enumerate(texts) if not _is_number(text, decimal)]
+    if not slips:
+        return
+    row, filled = slips[0], sum(text not in _EMPTY for text in texts)
+    holds = f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r}"
+    correct = f"Correct the cell, or {_WITHOUT}"
     other, sign = (",", "comma") if decimal == "." else (".", "point")
-    if slips and all(_is_number(text, decimal) or _is_number(text, other) for text in texts):
-        msg = (
-            f"{path}, line {slips[0] + first_line}: the column {name!r} holds {texts[slips[0]]!r}, a number with a "
-            f"decimal {sign}."
-        )
+    if all(_is_number(texts[slip], other) for slip in slips):
+        msg = f"{holds}, a number with a decimal {sign}."
+        if len(slips) <= sum(decimal in text for text in texts):  # most are written as they should be
+            raise FormatError(msg, parameter="features", fix=correct)
         fix = "Read the file with {decimal}" if other == "," else "Write all numbers with one decimal sign."
         raise FormatError(msg, parameter="decimal", fix=fix)
-    if slips and (must_be or len(slips) < len(texts) / 2):
-        row = slips[0]
-        msg = (
-            f"{path}, line {row + first_line}: the column {name!r} holds {texts[row]!r} where a number "
-            f"should be ({len(slips)} of {len(texts)} cells do)."
-        )
-        raise FormatError(msg, parameter="features", fix=f"Correct the cell, or {_WITHOUT}")
+    if must_be or len(slips) < filled / 2:
+        msg = f"{holds} where a number should be ({len(slips)} of {filled} cells do)."
+        raise FormatError(msg, parameter="features", fix=correct)
 
 
 def _is_number(text: str, decimal: str = ".") -> bool:
-    if not text:
+    if text in _EMPTY:
         return True
     if decimal == ",":
         text = "" if "." in text else text.replace(",", ".")
