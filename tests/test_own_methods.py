@@ -339,6 +339,41 @@ def test_compare_in_python_is_what_the_command_does(run, data, tmp_path):
     assert found.best == told[0]["method"]
 
 
+def with_gaps(bags):
+    """Return bags where instances 0, 7, 14, ... lack a value."""
+    X = bags.instances.copy()
+    X[::7, 1] = np.nan
+    return bags.with_instances(X)
+
+
+@pytest.mark.parametrize("strategy", ["median", "drop"])
+def test_a_comparison_with_missing_values_is_that_of_the_command(run, gaussian_bags, tmp_path, strategy):
+    made, y = gaussian_bags(n_bags=16)
+    bags = with_gaps(made)
+    gmil.write(tmp_path / "bags.npz", bags, y)
+    protocol = ("--folds", 4, "--repeats", 1, "--seed", 3, "--jobs", 1, "--missing", strategy)
+    out = tmp_path / "run"
+    assert run("compare", tmp_path / "bags.npz", "--methods", "bag-statistics", *protocol, "-o", out).exit_code == 0
+    told = json.loads((out / "compare.json").read_text())["rows"]
+    methods = {"bag-statistics": gmil.make_pipeline(gmil.Impute(strategy), gmil.BagStatistics())}
+    found = gmil.compare(methods, bags, y, cv=4, repeats=1, random_state=3)
+    assert [row["method"] for row in found.rows] == [row["method"] for row in told]
+    cells = [next(iter(row["cells"].values())) for row in told]
+    assert [(row["accuracy"], row["auc"]) for row in found.rows] == [(cell["accuracy"], cell["auc"]) for cell in cells]
+
+
+def test_a_comparison_names_the_methods_that_take_no_missing_values(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=12)
+    methods = {"behind": gmil.make_pipeline(gmil.Impute(), gmil.GMIL(2)), "alone": gmil.GMIL(2)}
+    with pytest.raises(
+        BagValidationError, match=r"X contains NaN: .* take no missing values: alone\. Put gmil\.Impute"
+    ):
+        gmil.compare(methods, with_gaps(bags), y, cv=3, repeats=1)
+    infinite = bags.with_instances(np.where(bags.instances == bags.instances.max(), np.inf, bags.instances))
+    with pytest.raises(BagValidationError, match="X contains infinity"):
+        gmil.compare({"behind": methods["behind"]}, infinite, y, cv=3, repeats=1)
+
+
 def test_a_comparison_does_not_depend_on_processes(gaussian_bags):
     bags, y = gaussian_bags(n_bags=12)
     methods = {"one": gmil.BagStatistics(), "two": gmil.GMIL(4)}

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
+from gmil.bags.finite import refuse_non_finite
+from gmil.base import BagClassifier
 from gmil.checks.controls import CONTROLS
-from gmil.errors import BagValidationError
+from gmil.errors import MISSING, BagValidationError, listed
 from gmil.model_selection.target_crossval import target_of
 from gmil.paper import comparison
 from gmil.paper.runs.data import Dataset
@@ -19,12 +22,15 @@ from gmil.paper.runs.jobs import Case, whole_job
 from gmil.paper.runs.results import Results
 from gmil.paper.runs.specification import MethodEntry
 from gmil.paper.target_comparison import compare_values
+from gmil.pipeline import imputing
 from gmil.safety.processes import bound
+from gmil.transform.impute import Impute
 from gmil.validation import check_bags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gmil.bags import Bags
     from gmil.model_selection.result import CVResult
     from gmil.paper.runs.jobs import Job
     from gmil.paper.runs.specification import Spec
@@ -109,6 +115,7 @@ def compare(
         Classifiers of bags, by the names that they have in the result. They are cloned, never fitted themselves. Where
         the first predicts values, grades or times, all are compared by R², quadratic kappa or concordance.
     bags : Bags, list of 2-D arrays, 3-D array, or 2-D array
+        Values may be missing where every estimator is a pipeline that begins with `Impute`.
     y : array of shape (n_bags,)
     cv : int, default=10
         Stratified folds; fewer where the rarest class has fewer bags, or groups.
@@ -151,7 +158,9 @@ def compare(
             random_state=random_state,
             n_processes=n_processes,
         )
-    data = Dataset(_DATA, check_bags(bags), np.asarray(y), None if groups is None else np.asarray(groups), instance_y)
+    data = Dataset(
+        _DATA, _checked(bags, estimators), np.asarray(y), None if groups is None else np.asarray(groups), instance_y
+    )
     spec = comparison.comparison_spec(_DATA, data.y, (), repeats=repeats, folds=cv, seed=random_state, groups=groups)
     notes = comparison.notes_on_folds(spec, cv, groups)
     spec = spec.having(MethodEntry(name, name, columns=("paper",)) for name in estimators)
@@ -164,10 +173,33 @@ def compare(
 
 def _jobs(spec: Spec, estimators: Mapping[str, BaseEstimator], data: Dataset) -> Iterator[Job]:
     """Yield a job for every control and estimator: all its repeats together."""
-    labels = {name: (label, cls()) for name, (label, cls) in CONTROLS.items()}
+    missing = _shared_strategy(estimators)
+    labels = {name: (label, imputing(cls(), missing)) for name, (label, cls) in CONTROLS.items()}
     labels |= {name: (name, estimator) for name, estimator in estimators.items()}
     for name, (label, estimator) in labels.items():
         yield whole_job(spec, Case(data.name, name, "paper", label, estimator, spec.protocol.repeats), data)
+
+
+def _checked(bags: Any, estimators: Mapping[str, BaseEstimator]) -> Bags:
+    """Return bags that every estimator can take; values may be missing where none of them is a classifier alone."""
+    checked = check_bags(bags, allow_nan=True)
+    refusing = [name for name, estimator in estimators.items() if isinstance(estimator, BagClassifier)]
+    try:
+        refuse_non_finite(checked, allow_nan=not refusing)
+    except BagValidationError as error:
+        if error.parameter != MISSING:
+            raise
+        msg = f"{error.args[0]} These methods take no missing values: {listed(refusing)}."
+        fix = "Put gmil.Impute() in front of every method, as in gmil.make_pipeline(gmil.Impute(), gmil.GMIL())."
+        raise BagValidationError(msg, parameter=MISSING, fix=fix) from None
+    return checked
+
+
+def _shared_strategy(estimators: Mapping[str, BaseEstimator]) -> str:
+    """Return what all estimators do about missing values, for the controls; "error" where they differ or do nothing."""
+    firsts = [estimator[0] if isinstance(estimator, Pipeline) else None for estimator in estimators.values()]
+    strategies = {first.strategy if isinstance(first, Impute) else "error" for first in firsts}
+    return strategies.pop() if len(strategies) == 1 else "error"
 
 
 def _summary(spec: Spec, tables: Any, data: Dataset, notes: list[str]) -> dict[str, Any]:
