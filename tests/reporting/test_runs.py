@@ -251,6 +251,21 @@ def test_a_comparison_has_one_verdict(second, control, words):
     )
 
 
+@pytest.mark.parametrize(("quick", "fix"), [(True, "without --quick"), (False, "with more repeats")])
+def test_one_k_fold_is_too_little_to_decide_a_clear_difference(quick, fix):
+    found = {**compared("worse", "undecided"), "protocol": {"folds": 5, "repeats": 1}, "quick": quick}
+    found["rows"][3]["cells"]["mine"]["against_best"]["difference"] = -0.383
+    assert compare_verdict(found) == (
+        "First has the highest accuracy of 2 methods, selected on these same bags: 80.0 % (95 % interval 75.0 to "
+        "85.0), 10.0 to 38.3 points above majority class and bag size alone; one 5-fold is too little for the "
+        f"corrected t-test to decide: compare {fix}; the data check has no warning."
+    )
+    found["rows"][3]["cells"]["mine"]["accuracy"] = 0.78  # inside the interval of the best
+    assert "is not shown to be better than majority class and bag size alone" in compare_verdict(found)
+    found["protocol"]["repeats"], found["rows"][3]["cells"]["mine"]["accuracy"] = 3, 0.5
+    assert "is not shown to be better than majority class and bag size alone" in compare_verdict(found)
+
+
 def test_the_check_of_the_data_names_its_warnings_and_gives_no_second_verdict():
     found = compared("worse", "undecided", levels=("warning", "ok", "note", "warning"))
     verdict = compare_verdict(found)

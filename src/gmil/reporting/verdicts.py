@@ -91,11 +91,24 @@ def _against_others(found: dict[str, Any], methods: list[dict[str, Any]]) -> str
     controls = [row for row in found["rows"] if row["column"] == "control"]
     equals = _not_worse(methods, found)
     if level := _not_worse(controls, found):
-        return f", which is not shown to be better than {joined(level)}"
+        return _too_few_folds(controls, found) or f", which is not shown to be better than {joined(level)}"
     if equals:
         return f"; better than every control, but not shown to be better than {listed(equals, most=3)}"
     others = "every control and each of the others" if len(methods) > 1 else "every control"
     return f"; better than {others}" if controls or len(methods) > 1 else ""
+
+
+def _too_few_folds(controls: list[dict[str, Any]], found: dict[str, Any]) -> str:
+    """Return that a single k-fold cannot tell the controls apart; nothing where the accuracies leave it open, too."""
+    dataset, protocol, undecided = found["datasets"][0], found.get("protocol", {}), _not_worse(controls, found)
+    cells = [row["cells"][dataset] for row in controls if row["label"] in undecided]
+    best = next(row["cells"][dataset] for row in found["rows"] if row["method"] == found["best"])
+    if protocol.get("repeats") != 1 or any(cell["accuracy"] >= best["interval"][0] for cell in cells):
+        return ""
+    points = sorted({percent(-cell["against_best"]["difference"]) for cell in cells}, key=float)
+    above = f"{' to '.join(dict.fromkeys([points[0], points[-1]]))} points above {joined(undecided)}"
+    fix = "compare without --quick" if found.get("quick") else "compare with more repeats"
+    return f", {above}; one {protocol['folds']}-fold is too little for the corrected t-test to decide: {fix}"
 
 
 def _not_worse(rows: list[dict[str, Any]], found: dict[str, Any]) -> list[str]:
