@@ -169,6 +169,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
+def installing(extra: str) -> str:
+    """Return how an extra is added to a gmil that is installed.
+
+    >>> installing("slides")
+    "Install it with pip install 'gmil[slides]'."
+    """
+    return f"Install it with pip install 'gmil[{extra}]'."
+
+
 def listed(items: Sequence[str], most: int = 5) -> str:
     """Join at most ``most`` items and count the rest.
 

@@ -209,5 +209,7 @@ def test_spreadsheets_that_cannot_be_read_are_told(folder, tmp_path, monkeypatch
     with pytest.raises(gmil.FormatError, match=r"bomb\.xlsx is damaged: what it holds claims"):
         gmil.read(folder, labels=tmp_path / "bomb.xlsx")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(gmil.GmilError, match=r"needs openpyxl\. Install the extra slides, or save it as CSV"):
+    with pytest.raises(
+        gmil.GmilError, match=r"needs openpyxl\. Install it with pip install 'gmil\[slides\]'\. Or save it as CSV"
+    ):
         gmil.read(folder, labels=named)

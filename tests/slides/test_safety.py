@@ -305,5 +305,5 @@ def test_without_h5py_or_pytorch_the_fix_is_told(tmp_path, monkeypatch):
     save_tensor(tmp_path / "t" / "pt_files" / "a.pt", patches(3))
     monkeypatch.setitem(sys.modules, "h5py", None)
     monkeypatch.setitem(sys.modules, "torch", None)
-    refused(tmp_path, r"pip install gmil\[slides\]")
+    refused(tmp_path, r"pip install 'gmil\[slides\]'")
     refused(tmp_path / "t", r"\.pt files need PyTorch")

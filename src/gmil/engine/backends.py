@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gmil.engine import reference
 from gmil.engine.threads import n_threads
-from gmil.errors import BackendUnavailableError
+from gmil.errors import BackendUnavailableError, installing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,6 +176,6 @@ def _unavailable(backend: str, reason: str) -> str:
     if backend == "native":
         fix = f"Install a C++17 compiler, then gmil again from its sources (pip install --force-reinstall .). {fix}"
     if is_torch(backend):
-        install = "Install it with pip install 'gmil[torch]'"
+        install = installing("torch").rstrip(".")
         fix = f"{install}, on a machine with a GPU. {fix}" if backend == "torch:cuda" else f"{install}. {fix}"
     return f"backend={backend!r} cannot run here: {reason}. The backends that can are {available_backends()}. {fix}"

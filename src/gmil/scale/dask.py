@@ -9,7 +9,7 @@ import time
 from concurrent.futures import CancelledError, Future, wait
 from typing import TYPE_CHECKING, Any
 
-from gmil.errors import BagValidationError, ClusterError, listed
+from gmil.errors import BagValidationError, ClusterError, installing, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -264,7 +264,7 @@ def connect(address: str, timeout: str = "10s") -> Any:
     try:
         import distributed
     except ImportError as error:
-        msg = "Dask is not installed. Install it with pip install gmil[dask]."
+        msg = f"Dask is not installed. {installing('dask')}"
         raise BagValidationError(msg) from error
     try:
         client: Any = distributed.Client

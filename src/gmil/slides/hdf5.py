@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gmil.errors import BackendUnavailableError, FormatError
+from gmil.errors import BackendUnavailableError, FormatError, installing
 from gmil.safety.guard import first_line, parsing, refuse_impossible_size
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        msg = "HDF5 files need h5py, which is not installed. Install it with pip install gmil[slides]."
+        msg = f"HDF5 files need h5py, which is not installed. {installing('slides')}"
         raise BackendUnavailableError(msg) from error
     return h5py
 

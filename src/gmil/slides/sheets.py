@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gmil.errors import BackendUnavailableError
+from gmil.errors import BackendUnavailableError, installing
 from gmil.safety.guard import parsing, refuse_bomb
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def read_sheet(path: Path) -> list[list[str]]:
     try:
         import openpyxl
     except ImportError as error:
-        msg = f"{path} is a spreadsheet, which needs openpyxl. Install the extra slides, or save it as CSV."
+        msg = f"{path} is a spreadsheet, which needs openpyxl. {installing('slides')} Or save it as CSV."
         raise BackendUnavailableError(msg) from error
     with parsing(path, "a spreadsheet"):
         refuse_bomb(path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import BackendUnavailableError, VideoError
+from gmil.errors import BackendUnavailableError, VideoError, installing
 
 if TYPE_CHECKING:
     import os
@@ -138,7 +138,7 @@ def import_av() -> Any:
     try:
         import av
     except ImportError as error:
-        msg = "Reading videos needs PyAV, which is not installed. Install it with pip install 'gmil[video]'."
+        msg = f"Reading videos needs PyAV, which is not installed. {installing('video')}"
         raise BackendUnavailableError(msg) from error
     av.logging.set_level(av.logging.PANIC)  # what is wrong with a file is said once, by us
     return av

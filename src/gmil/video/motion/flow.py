@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gmil.errors import BackendUnavailableError
+from gmil.errors import BackendUnavailableError, installing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ def import_cv2() -> Any:
     try:
         import cv2
     except ImportError as error:
-        msg = "Optical flow needs OpenCV, which is not installed. Install it with pip install 'gmil[video]'."
+        msg = f"Optical flow needs OpenCV, which is not installed. {installing('video')}"
         raise BackendUnavailableError(msg) from error
     cv2.setNumThreads(1)  # videos are worked on side by side, each by one core
     return cv2
