@@ -10,8 +10,10 @@ import subprocess
 import sys
 import textwrap
 
+import joblib
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import gmil
 from gmil import own_methods
@@ -63,6 +65,18 @@ MODULE = """
     class Needy(Largest):
         def __init__(self, C):
             self.C = C
+
+    class Deep(Largest):
+        def predict(self, X):
+            return LogisticRegression().fit(np.ones((3, 1)), [0, 0, 0])
+
+    class Short(Largest):
+        def predict(self, X):
+            return np.zeros(len(X) + 1)
+
+    class Unsure(Largest):
+        def decision_function(self, X):
+            return np.full(len(X), np.nan)
 
     class Failing(Largest):
         def fit(self, X, y):
@@ -179,10 +193,45 @@ def test_cv_tells_what_a_method_raises_and_where(run, module, data):
     assert re.fullmatch(told, found.stderr)
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_place_of_a_failure_is_a_line_of_the_method_and_not_of_a_library(run, module, data, processes, tmp_path):
+    found = run("cv", data, "--method", f"{module}:Deep", "--folds", 3, "--jobs", processes)
+    lines = (tmp_path / f"{module}.py").read_text().splitlines()
+    line = 1 + next(i for i, text in enumerate(lines) if "np.ones((3, 1))" in text)
+    assert found.stderr.strip().endswith(f"({module}.py, line {line}).")
+
+
+def test_of_a_failure_outside_of_the_method_no_line_is_told(run, module, data):
+    found = run("cv", data, "--method", f"{module}:Short", "--folds", 3)
+    assert found.stderr.strip().endswith("(where gmil calls it: check what its methods take and return).")
+
+
+def test_cv_says_that_decisions_are_no_numbers(run, module, data):
+    found = run("cv", data, "--method", f"{module}:Unsure", "--folds", 3)
+    assert found.exit_code == 0
+    told = "decision_function of Unsure is NaN for 24 of 24 bags. Folds that test one of them have no AUC."
+    assert told in found.stderr
+    assert "NaN" not in run("cv", data, "--method", f"{module}:Largest", "--folds", 3).stderr
+
+
+@pytest.mark.parametrize("command", [("cv", "--method"), ("compare", "--methods")])
+def test_a_method_that_is_nearly_named_is_proposed(run, data, command):
+    assert run(command[0], data, command[1], "gmill").stderr.strip().endswith("Did you mean 'gmil'?")
+
+
 def test_fit_refuses_what_no_model_file_may_hold_before_it_is_fitted(run, module, data, tmp_path):
     found = run("fit", data, "--method", f"{module}:Failing", "-o", tmp_path / "model.gmil")
     assert found.exit_code == 2
     assert found.stderr.startswith("gmil: Failing cannot be saved: a model file holds gmil's estimators only.")
+    assert "joblib.dump(Failing().fit(bags, y), 'model.joblib')" in found.stderr
+
+
+def test_joblib_keeps_an_own_method(module, data, tmp_path):
+    bags, y = gmil.read(data)
+    name = own_methods.import_method(f"{module}:Largest")
+    model = own_methods.own_methods()[name]().fit(bags, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    assert_array_equal(joblib.load(tmp_path / "model.joblib").predict(bags), model.predict(bags))
 
 
 WRONG = {

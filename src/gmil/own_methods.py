@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import sys
+import sysconfig
 import traceback
 from functools import reduce
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "gmil.methods"
+_LIBRARIES = ("stdlib", "platstdlib", "purelib", "platlib")
+"""Folders of installed code, as `sysconfig` names them."""
 _EXAMPLE = "Write package.module:Class, as in mymethods:MeanVector."
 
 _own: dict[str, Callable[[], Any]] = {}
@@ -73,9 +78,7 @@ def failures_told(name: str) -> Iterator[None]:
     except Exception as error:
         if name not in _own:
             raise
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{os.path.basename(place.filename)}, line {place.lineno}"  # noqa: PTH119
-        msg = f"The method {name!r} failed: {_reason(error)} ({where})."
+        msg = f"The method {name!r} failed: {_reason(error)} ({_place(error, _own[name])})."
         raise MethodFailedError(msg) from error
 
 
@@ -140,6 +143,26 @@ def _enlist(name: str, make: Any) -> str:
         raise BagValidationError(msg)
     _own[name] = make
     return name
+
+
+def _place(error: Exception, make: Callable[[], Any]) -> str:
+    """Return the last line of somebody's own code that an error went through, or that it went through none."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    frames += re.findall(r'File "([^"]+)", line (\d+)', str(error.__cause__))  # of another process
+    own = [(file, line) for file, line in frames if _is_own(Path(file), make)]
+    if not own:
+        return "where gmil calls it: check what its methods take and return"
+    return f"{Path(own[-1][0]).name}, line {own[-1][1]}"
+
+
+def _is_own(file: Path, make: Callable[[], Any]) -> bool:
+    """Tell whether a file is of the package of a method, or of neither gmil nor an installed library."""
+    package = sys.modules.get(make.__module__.partition(".")[0])
+    homes = getattr(package, "__path__", None) or [getattr(package, "__file__", None) or ""]
+    if any(file == Path(home) or Path(home) in file.parents for home in homes):
+        return True
+    libraries = [Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in _LIBRARIES)]
+    return file.exists() and not any(folder in file.parents for folder in libraries)
 
 
 def _reason(error: Exception) -> str:

@@ -162,6 +162,8 @@ def _validate(
     if not of_values and result.auc_folds_dropped():
         folds = count_of(result.auc_folds_dropped(), "fold has", "folds have")
         say(f"{data.name}: {folds} one class only and no AUC.")
+    if not of_values:
+        _note_decisions(result, last_step(estimator)[1], data.name)
     found = {
         "dataset": data.name,
         "method": method,
@@ -177,6 +179,18 @@ def _validate(
         "seconds": seconds,
     }
     return found, result
+
+
+def _note_decisions(result: CVResult, method: Any, name: str) -> None:
+    """Say of how many bags a method that decides has no decision: they leave a gap where the AUC would stand."""
+    import numpy as np
+
+    source = next((each for each in ("decision_function", "predict_proba") if hasattr(method, each)), None)
+    missing = np.isnan(result.decisions[0]).reshape(*result.tested.shape, -1).all(axis=2) & result.tested
+    count = int(missing.any(axis=0).sum())
+    if source is not None and count:
+        of = f"{count} of {count_of(missing.shape[1], 'bag')}"
+        say(f"{name}: {source} of {type(method).__name__} is NaN for {of}. Folds that test one of them have no AUC.")
 
 
 def _further_figures(result: Any, target: str | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 
 import gmil
 from gmil.cli.console import print_table, say
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ def method_named(text: str) -> str:
     found = known_method(text)
     if found is None:
         known = sorted([*gmil.registry.methods(), *gmil.own_methods.plugin_names()])
-        msg = f"There is no method {text!r}; the methods are {', '.join(known)}."
+        msg = f"There is no method {text!r}; the methods are {', '.join(known)}.{did_you_mean(text.casefold(), known)}"
         raise BagValidationError(msg)
     return found
 

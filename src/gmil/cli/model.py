@@ -59,9 +59,10 @@ def _refuse_own(estimator: BaseEstimator, method: str) -> None:
 
     last, own = last_step(estimator)[1], gmil.own_methods.own_methods()
     if method in own and not (is_registered(last) or type(last).__module__.startswith("sklearn.")):
+        name = type(last).__name__
         msg = (
-            f"{type(last).__name__} cannot be saved: a model file holds gmil's estimators only. Own methods run in "
-            "gmil cv, compare and paper; fit and save them in Python."
+            f"{name} cannot be saved: a model file holds gmil's estimators only. Own methods run in gmil cv, compare "
+            f"and paper. In Python, joblib keeps a fitted one: joblib.dump({name}().fit(bags, y), 'model.joblib')."
         )
         raise ModelFileError(msg)
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from gmil.checks.controls import CONTROLS
-from gmil.errors import SpecificationError
+from gmil.errors import SpecificationError, did_you_mean
 from gmil.model_selection.instance_labels import check_instance_labels
 from gmil.model_selection.instance_result import InstanceResult
 from gmil.paper.runs.jobs import known_methods, own_labels
@@ -55,7 +55,7 @@ def choose_methods(bags: Bags, y: Any, asked: Sequence[str] | None, *, quick: bo
     known = known_methods()
     for name in asked or ():
         if name not in known:
-            msg = f"There is no method {name!r}; the methods are {', '.join(sorted(known))}."
+            msg = f"There is no method {name!r}; the methods are {', '.join(sorted(known))}.{did_you_mean(name, known)}"
             raise SpecificationError(msg)
     several = len(np.unique(np.asarray(y))) > 2
     chosen, notes = [], []
