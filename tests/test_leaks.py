@@ -70,8 +70,8 @@ def test_labels_of_instances_as_a_feature(clean, written, form):
     found = found_in(Bags(form(made.instances), bags.offsets), y)["labels of instances among the features"]
     assert (found.level, found.value) == ("warning", 1)
     assert found.text.startswith(f"column 8 ({written(1):g}): whether a bag holds this value tells its class")
-    assert "--instances COLUMN, y_instance" in found.fix
-    assert "--exclude" in found.fix
+    assert "leave it out (--exclude), or call it y_instance" in found.fix
+    assert "--instances COLUMN" in found.fix
     assert found.with_it > found.without_it
 
 
@@ -222,7 +222,7 @@ def test_one_missing_value_hides_no_leak(clean):
     ranged = (X - np.nanmin(X, axis=0)) / (np.nanmax(X, axis=0) - np.nanmin(X, axis=0))
     assert_array_equal(np.flatnonzero(identifiers(with_gap(numbered))), [8])
     assert_array_equal(np.flatnonzero(is_label(with_gap(labelled), y)), [8])
-    for scaled in (X, ranged):
+    for scaled in (X, ranged, with_gap(standard).instances):
         assert found_in(Bags(scaled, bags.offsets), y)["scaling on everything"].level == "note"
     assert found_in(with_gap(bags), y)["scaling on everything"].text == "Features do not look scaled on all bags."
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 NAME = "labels of instances among the features"
 _FIX = (
-    "If it holds labels of instances, name it as such (--instances COLUMN, y_instance); else leave it out (--exclude)."
+    "If it holds labels of instances, leave it out (--exclude), or call it y_instance; gmil cv measures scores of "
+    "instances against it (--instances COLUMN)."
 )
 
 

@@ -173,6 +173,8 @@ def _scaling_finding(bags: Bags) -> Finding:
     varied = low < high
     if not varied.any():
         return Finding(name, "ok", 0.0, "All features are constant.")
+    complete = varied & ~np.isnan(X).any(axis=0)
+    varied = complete if complete.sum() > 1 else varied  # values that are lost after scaling move mean and range
     standard = _standardized(X)
     ranged = np.isin(low, (0, -1)) & (high == 1) & ~_few_values(X)
     for how, scaled in (("mean 0 and deviation 1", standard), ("a range from 0 or -1 to 1", ranged)):
