@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 
 import gmil
 from gmil import own_methods
-from gmil.errors import BagValidationError
+from gmil.errors import BagValidationError, MethodFailedError
 from gmil.paper import parse_spec
 from gmil.paper import run as run_spec
 from gmil.paper.comparison import choose_methods
@@ -193,12 +193,21 @@ def test_cv_tells_what_a_method_raises_and_where(run, module, data):
     assert re.fullmatch(told, found.stderr)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_the_place_of_a_failure_is_a_line_of_the_method_and_not_of_a_library(run, module, data, processes, tmp_path):
-    found = run("cv", data, "--method", f"{module}:Deep", "--folds", 3, "--jobs", processes)
+def test_the_place_of_a_failure_is_a_line_of_the_method_and_not_of_a_library(run, module, data, tmp_path):
+    found = run("cv", data, "--method", f"{module}:Deep", "--folds", 3)
     lines = (tmp_path / f"{module}.py").read_text().splitlines()
     line = 1 + next(i for i, text in enumerate(lines) if "np.ones((3, 1))" in text)
     assert found.stderr.strip().endswith(f"({module}.py, line {line}).")
+
+
+def test_the_place_of_a_failure_in_another_process_is_in_its_traceback(module, tmp_path):
+    name = own_methods.import_method(f"{module}:Deep")
+    there = RuntimeError(f'File "{tmp_path / module}.py", line 7, in fit\nFile "{np.__file__}", line 3, in ones')
+    error = ValueError("no luck")
+    error.__cause__ = there
+    told = rf"ValueError: no luck \({module}\.py, line 7\)\.$"
+    with pytest.raises(MethodFailedError, match=told), own_methods.failures_told(name):
+        raise error
 
 
 def test_of_a_failure_outside_of_the_method_no_line_is_told(run, module, data):
