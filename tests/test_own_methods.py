@@ -420,6 +420,14 @@ def test_a_comparison_with_missing_values_is_that_of_the_command(run, gaussian_b
     assert [(row["accuracy"], row["auc"]) for row in found.rows] == [(cell["accuracy"], cell["auc"]) for cell in cells]
 
 
+def test_methods_that_treat_missing_values_in_their_own_ways_have_controls_too(gaussian_bags):
+    bags, y = gaussian_bags(n_bags=12)
+    methods = {name: gmil.make_pipeline(gmil.Impute(name), gmil.BagStatistics()) for name in ("median", "drop")}
+    found = gmil.compare(methods, with_gaps(bags), y, cv=3, repeats=1)
+    assert len(found.rows) > len(methods)
+    assert all(row["accuracy"] is not None for row in found.rows)
+
+
 def test_a_comparison_names_the_methods_that_take_no_missing_values(gaussian_bags):
     bags, y = gaussian_bags(n_bags=12)
     methods = {"behind": gmil.make_pipeline(gmil.Impute(), gmil.GMIL(2)), "alone": gmil.GMIL(2)}

@@ -196,10 +196,12 @@ def _checked(bags: Any, estimators: Mapping[str, BaseEstimator]) -> Bags:
 
 
 def _shared_strategy(estimators: Mapping[str, BaseEstimator]) -> str:
-    """Return what all estimators do about missing values, for the controls; "error" where they differ or do nothing."""
-    firsts = [estimator[0] if isinstance(estimator, Pipeline) else None for estimator in estimators.values()]
-    strategies = {first.strategy if isinstance(first, Impute) else "error" for first in firsts}
-    return strategies.pop() if len(strategies) == 1 else "error"
+    """Return what estimators do about missing values, for the controls; "error" where none does anything."""
+    firsts = [estimator[0] for estimator in estimators.values() if isinstance(estimator, Pipeline)]
+    strategies = {first.strategy for first in firsts if isinstance(first, Impute)}
+    if not strategies:
+        return "error"
+    return strategies.pop() if len(strategies) == 1 else "median"
 
 
 def _summary(spec: Spec, tables: Any, data: Dataset, notes: list[str]) -> dict[str, Any]:
