@@ -29,7 +29,7 @@ def test_the_first_sentences_say_who_leads_and_what_is_missing(found):
     assert (
         "3 sets and 2 methods: bag statistics has the best mean rank by AUC (1.00), GMIL is number 2 (2.00)" in default
     )
-    assert tuned == "Tuned setting: too few sets are measured by all methods for ranks."
+    assert tuned == "Tuned setting: no ranks, which need two methods that were tried on the same two sets."
     assert counts == (
         "15 cells are measured, 0 of them empty with their reason, and 3 are not measured yet: "
         "nothing is claimed of them."
@@ -179,9 +179,13 @@ def test_a_method_that_is_empty_everywhere_is_shown(found):
 def test_networks_on_a_gpu_show_its_seconds(found, tmp_path, visit):
     on_gpu = copy.deepcopy(found)
     for cell in on_gpu["cells"]:
-        if cell["method"] == "gmil":
+        if (cell["method"], cell["setting"]) == ("gmil", "default"):
             cell["gpu_seconds"] = 12.0
     write_page(on_gpu, tmp_path / "index.html")
     shown = visit(tmp_path / "index.html")
     assert "GPU s" in shown.locator("[data-test=overview] thead").inner_text()
     assert "12 GPU s" in shown.locator("[data-test=plot]").inner_html()
+    shown.locator("[data-test=overview] thead button", has_text="GPU s").click()
+    shown.select_option("#setting", "tuned")  # which has no such column to be sorted by
+    assert "GPU s" not in shown.locator("[data-test=overview] thead").inner_text()
+    assert shown.locator("[data-test=overview] tbody th").all_inner_texts() == ["GMIL"]

@@ -141,6 +141,26 @@ def test_rows_of_an_own_method_count_by_what_was_asked(own, tmp_path, monkeypatc
     assert verify(now, tmp_path)[0] == []
 
 
+def test_records_of_earlier_versions_count_by_their_parameters(own, tmp_path, monkeypatch):
+    benchmark = own("mine:Far", params={"statistics": ["mean"]})
+    measure_and_write(benchmark, tmp_path)
+    path = Shelf(tmp_path).path("mine:Far")
+    records = read_records(path)
+    rows = [{name: value for name, value in row.items() if name != "asked"} for row in records.rows]
+    write_records(path, MethodRecords(records.method, records.label, rows))
+    monkeypatch.setattr(own_methods, "_own", {})
+    assert verify(benchmark, tmp_path)[0] == []
+    assert counted(own("mine:Far", params={"statistics": ["max"]}), tmp_path).n_others == 2
+
+
+def test_a_look_at_another_plan_takes_nothing_from_this_one(own, tmp_path, monkeypatch):
+    benchmark = own("mine:Far")
+    before = measure_and_write(benchmark, tmp_path)
+    run(own("mine:Far", protocol={"folds": 4, "repeats": 1}), output=tmp_path)
+    monkeypatch.setattr(own_methods, "_own", {})
+    assert leaderboard(benchmark, tmp_path)["cells"] == list(before.values())
+
+
 def test_own_methods_count_where_values_are_imputed(own, tmp_path, monkeypatch):
     benchmark = own("mine:Far", missing="median")
     measure_and_write(benchmark, tmp_path)
@@ -188,3 +208,30 @@ def test_rows_of_other_defaults_of_a_class_do_not_count(own, tmp_path, monkeypat
     assert leaderboard(benchmark, tmp_path)["cells"] == list(cells.values())
     assert cells["mine:Far"]["repeats"] == 2
     assert counted(benchmark, tmp_path).n_others == 2
+
+
+def test_one_repeat_of_other_defaults_is_not_mixed_with_the_old_ones(own, tmp_path, monkeypatch):
+    benchmark = own("mine:Far")
+    measure_and_write(benchmark, tmp_path)
+
+    @parameters
+    class Changed(Far):
+        statistics: tuple = ("mean",)
+
+    monkeypatch.setattr(own_methods, "_own", {"mine:Far": Changed})
+    run(benchmark, output=tmp_path, repeats=1)
+    cells = {cell["method"]: cell for cell in leaderboard(benchmark, tmp_path)["cells"]}
+    monkeypatch.setattr(own_methods, "_own", {})
+    assert leaderboard(benchmark, tmp_path)["cells"] == list(cells.values())
+    assert cells["mine:Far"]["repeats"] == 1
+
+
+def test_infinite_scores_of_instances_empty_one_cell_alone(board, toy):
+    cell = next(c for c in plan(toy, load_sets(toy)[0]) if (c.case.method, c.case.dataset) == ("gmil", "hard"))
+    table = Store(board).read(cell.jobs[0].hash, 3)
+    scores = [[0.5, np.inf], [0.1], None]
+    at = table.schema.get_field_index("instance_scores")
+    odd = table.set_column(at, table.schema.field(at), [scores])
+    failed = running._finite(cell.jobs[0], odd)
+    assert set(failed["reason"].to_pylist()) == {"scores of instances must be finite numbers, but 1 of 3 are not"}
+    assert running._finite(cell.jobs[0], table) is table

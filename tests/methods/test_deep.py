@@ -258,12 +258,19 @@ def test_labels_of_held_out_groups_are_never_trained_on():
     assert set(groups[held_out]).isdisjoint(groups[~held_out])
 
 
-@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9])
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.96])
 def test_as_many_bags_are_held_out_as_were_asked_for(share):
     y = np.arange(200) % 2
     held_out = MeanMLP(early_stopping=True, validation_fraction=share)._held_out(y, None, np.random.default_rng(0))
-    assert held_out.mean() == pytest.approx(share, abs=0.01)
+    assert held_out.mean() == pytest.approx(min(share, 0.9), abs=0.01)
     assert y[held_out].mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_groups_that_make_one_fold_alone_are_held_out():
+    y, groups = np.array([0, 1, 0, 1, 1, 0, 0, 0, 1, 1, 0]), np.array([0, 1, 0, 1, 1, 1, 0, 0, 1, 1, 1])
+    held_out = MeanMLP(early_stopping=True)._held_out(y, groups, np.random.default_rng(0))
+    assert held_out.sum() == 4
+    assert set(groups[held_out]).isdisjoint(groups[~held_out])
 
 
 def test_rows_of_large_bags_are_not_dropped_as_in_the_next_step():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from gmil.benchmark.cells import asked_of, planned
 from gmil.benchmark.shelf import Shelf
 from gmil.benchmark.specification import SETTINGS
 from gmil.errors import DatasetError, listed
+from gmil.paper.runs.fingerprints import canonical
 from gmil.paper.runs.jobs import known_methods
 
 if TYPE_CHECKING:
@@ -136,5 +138,12 @@ def _looks_planned(
         and row["repeat"] < protocol.repeats_of(column, entry.repeats)
         and (row["n_folds"], row["seed"]) == (protocol.folds, protocol.seed + row["repeat"])
         and (about is None or about["data"] == row["data"])
-        and row.get("asked") == asked_of(benchmark, entry.name, row["dataset"])
+        and _is_asked(row, benchmark, entry)
     )
+
+
+def _is_asked(row: dict[str, Any], benchmark: Benchmark, entry: MethodEntry) -> bool:
+    """Tell whether a row is of the parameters that a specification names; rows of earlier versions do not say it."""
+    if row.get("asked") is not None:
+        return bool(row["asked"] == asked_of(benchmark, entry.name, row["dataset"]))
+    return bool(canonical(entry.params).items() <= json.loads(row["params"]).items())

@@ -85,7 +85,7 @@ def _kept(value: float | None) -> float | None:
 
 def _of_instances(rows: Sequence[dict[str, Any]], shared: dict[str, Any]) -> dict[str, float | None]:
     scores, labels = rows[0]["instance_scores"], shared["instance_y"]
-    if scores is None or labels is None or np.isnan(scores).any():
+    if scores is None or labels is None or not np.isfinite(scores).all():
         return dict.fromkeys(name for name in MEASURES if name.startswith("instance_"))
     offsets = np.concatenate([[0], np.cumsum(shared["sizes"])]).astype(np.int64)
     found = InstanceResult(labels[:, None].astype(np.int64), scores[None, None, :, None].astype(np.float64), offsets)

@@ -57,11 +57,12 @@ def told(found: dict[str, Any]) -> list[str]:
 def _leader(found: dict[str, Any], setting: str) -> str:
     """Return who has the best mean rank, by AUC and by accuracy, and where the reference stands."""
     labels = {method["name"]: method["label"] for method in found["methods"]}
-    texts = []
+    texts, n_sets, n_methods = [], 0, 0
     for measure in ("auc", "accuracy"):
         ranks = found["statistics"][setting]["measures"][measure]["all"]["ranks"]
         if ranks is None:
-            return f"{setting.capitalize()} setting: too few sets are measured by all methods for ranks."
+            continue
+        n_sets, n_methods = max(n_sets, ranks["n_sets"]), max(n_methods, len(ranks["rows"]))
         best, of = ranks["rows"][0]["rank"], {row["method"]: row["rank"] for row in ranks["rows"]}
         leaders = [labels[method] for method, rank in of.items() if rank == best]
         verb = "has" if len(leaders) == 1 else "share"
@@ -70,8 +71,9 @@ def _leader(found: dict[str, Any], setting: str) -> str:
             place = 1 + sum(rank < own for rank in of.values())
             text += f", {labels[found['reference']]} is number {place} ({own:.2f})"
         texts.append(text)
-    n_methods = len(ranks["rows"])
-    return f"{setting.capitalize()} setting, {ranks['n_sets']} sets and {n_methods} methods: {'; '.join(texts)}."
+    if not texts:
+        return f"{setting.capitalize()} setting: no ranks, which need two methods that were tried on the same two sets."
+    return f"{setting.capitalize()} setting, {n_sets} sets and {n_methods} methods: {'; '.join(texts)}."
 
 
 def _protocol(how: dict[str, Any]) -> str:

@@ -128,8 +128,9 @@ def against(scores: Scores, reference: str, zone: float = ZONE) -> list[dict[str
     rows = [
         _against(other, scores.gain[:, [at, i]].T, scores.empty[:, [at, i]].T, zone)
         for i, other in enumerate(scores.methods)
-        if other != reference and (scores.empty[:, i] | ~np.isnan(scores.values[:, i])).any()
+        if other != reference
     ]
+    rows = [row for row in rows if row["wins"] + row["ties"] + row["losses"]]  # both must have such a figure
     tested = [row for row in rows if row["p_value"] is not None]
     for row, p in zip(tested, holm([row["p_value"] for row in tested]).tolist(), strict=True):
         row["p_holm"] = p

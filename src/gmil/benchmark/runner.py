@@ -278,15 +278,16 @@ def do_jobs(cell: Cell, store: Store, watching: Callable[[Budget, int], Watch], 
 
 
 def _finite(job: Job, table: pa.Table) -> pa.Table:
-    """Return rows of a job, those of a failure where decisions are not finite: figures cannot be made of them.
+    """Return rows of a job, those of a failure where decisions or scores are not finite: figures need numbers.
 
     A method without decisions has NaN for all of them.
     """
-    decisions = np.concatenate([np.asarray(fold or []) for fold in table["decisions"].to_pylist()])
-    n_odd = int((~np.isfinite(decisions)).sum())
-    if n_odd == 0 or np.isnan(decisions).all():
-        return table
-    return failed_rows(job, f"decisions must be finite numbers, but {n_odd} of {len(decisions)} are not")
+    for name, what in (("decisions", "decisions"), ("instance_scores", "scores of instances")):
+        values = np.concatenate([np.asarray(fold or [], dtype=float) for fold in table[name].to_pylist()])
+        n_odd = int((~np.isfinite(values)).sum())
+        if n_odd and not np.isnan(values).all():
+            return failed_rows(job, f"{what} must be finite numbers, but {n_odd} of {len(values)} are not")
+    return table
 
 
 def with_cost(table: pa.Table, cost: Cost) -> pa.Table:

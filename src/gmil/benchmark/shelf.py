@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gmil.paper.runs.store import Store
 
 SETS_FILE = "sets.parquet"
+_OTHER_DEFAULTS = "the class had other defaults"
 
 
 class Known(NamedTuple):
@@ -117,14 +118,17 @@ class Shelf:
 def _with_asked(rows: dict[str, dict[str, Any]], benchmark: Benchmark, cells: list[Cell]) -> dict[str, dict[str, Any]]:
     """Return rows of an own method with what the specification says of it, which is how others find them.
 
-    Rows that the class does not give any more, as it has other defaults now, lose it: they do not count any more.
+    Rows of the same words whose parameters are others, as the class has other defaults now, do not count any more. A
+    method has the same parameters on all sets.
     """
-    asked = {identity(job): asked_of(benchmark, cell.case.method, job.dataset) for cell in cells for job in cell.jobs}
-    places = {(job.dataset, job.repeat) for cell in cells for job in cell.jobs}
-    return {
-        key: {**row, "asked": asked.get(key) if (row["dataset"], row["repeat"]) in places else row.get("asked")}
-        for key, row in rows.items()
-    }
+    method, now = cells[0].case.method, canonical_json(cells[0].jobs[0].params)
+    found = {}
+    for key, row in rows.items():
+        today = asked_of(benchmark, method, row["dataset"])
+        is_present, is_older = row["params"] == now, row.get("asked") in (None, today)
+        asked = today if is_present else _OTHER_DEFAULTS if is_older else row["asked"]
+        found[key] = {**row, "asked": asked}
+    return found
 
 
 def _known(method: str, row: dict[str, Any]) -> Known:

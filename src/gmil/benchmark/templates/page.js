@@ -24,7 +24,7 @@
   const fill = (id, columns, rows, mark) => {
     const table = at(id);
     const head = make('tr');
-    const order = sorting[id];
+    const order = sorting[id] && columns[sorting[id][0]] ? sorting[id] : null;
     columns.forEach(([title], i) => {
       const cell = make('th');
       cell.scope = 'col';

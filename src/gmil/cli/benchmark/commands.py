@@ -51,6 +51,8 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     from gmil.benchmark import load_benchmark, run, write_leaderboard
     from gmil.benchmark.counting import counted
     from gmil.benchmark.leaderboard import FILE, leaderboard_of
+    from gmil.paper.runs.store import Store
+    from gmil.safety.locking import locked
 
     whole = load_benchmark(spec)
     folder = _folder_of(spec, output)
@@ -58,12 +60,13 @@ def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | N
     processes = cpu_count() if jobs == -1 else jobs or 1
     with cluster(dask) as client, said_warnings(at_once=True):
         notes = run(wanted, output=folder, processes=processes, client=client, progress=_tell, **how)
-    of = counted(whole, folder)
-    if of.absent:
-        print_notes([*notes, f"Records are written to {folder}; {FILE} is as it was. {of.why_no_figures()}"])
-        return
-    found = leaderboard_of(whole, of)
-    say(f"{write_leaderboard(found, folder)} is written.")
+    with locked(Store(folder).folder):  # another run must not write figures of fewer records after this one
+        of = counted(whole, folder)
+        if of.absent:
+            print_notes([*notes, f"Records are written to {folder}; {FILE} is as it was. {of.why_no_figures()}"])
+            return
+        found = leaderboard_of(whole, of)
+        say(f"{write_leaderboard(found, folder)} is written.")
     _print(found, whole)
     print_notes([*notes, *of.notes()])
 
@@ -140,7 +143,9 @@ def _print(found: dict[str, Any], benchmark: Benchmark) -> None:
     for setting in found["statistics"]:
         for view in [view for view in overview(found, setting)[:n_views] if view["rows"]]:
             ranks = view["statistics"]["ranks"]
-            over = f"ranks over {count_of(ranks['n_sets'], 'set')}" if ranks else "too few for ranks"
+            over = (
+                f"ranks over {count_of(ranks['n_sets'], 'set')}" if ranks else "no ranks, for want of sets or methods"
+            )
             title = f"{found['title']}; {setting} setting, {view['title']}; {over}"
             header = ["method", "sets", "rank", "mean AUC", "mean accuracy", "wins/ties/losses", "CPU s"]
             print_table(header, [_cells(row) for row in view["rows"]], title=title)

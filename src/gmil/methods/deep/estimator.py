@@ -133,9 +133,11 @@ class DeepClassifier(ScaledClassifier):
         if not self.early_stopping:
             return nothing
         share = self.validation_fraction
-        parts = Fraction(share).limit_denominator(10) if share >= 0.1 else Fraction(1, round(1 / share))
-        folds = inner_folds(labels, max(2, parts.denominator), generator, groups)
-        for n in range(min(max(1, round(share * len(folds))), len(folds) - 1), 0, -1):
+        few = Fraction(1, round(1 / share))
+        parts = few if share <= 0.3 else min(Fraction(share).limit_denominator(10), Fraction(9, 10))
+        folds = inner_folds(labels, parts.denominator, generator, groups)
+        most = min(len(folds), max(1, len(folds) - 1))
+        for n in range(min(max(1, round(share * len(folds))), most), 0, -1):
             held_out = np.logical_or.reduce(folds[:n])
             if len(np.unique(labels[~held_out])) == len(np.unique(labels)):  # folds of groups may hold all of a class
                 return held_out

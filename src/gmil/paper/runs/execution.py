@@ -111,7 +111,7 @@ def _shared(job: Job) -> dict[str, Any]:
         "job": job.hash,
         **{name: getattr(job, name) for name in ("spec", "dataset", "method", "label", "column", "folds")},
         "params": canonical_json(job.params),
-        **environment.as_columns(),
+        **environment.as_columns(job.estimator),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
