@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 from gmil.compat import Interval
 from gmil.engine import is_torch, why_not
-from gmil.errors import BackendUnavailableError, BagValidationError
+from gmil.errors import BackendUnavailableError, BagValidationError, installing
 from gmil.io.model_files.damage import DamageError
 from gmil.io.model_files.schema import Array, Count, Kind
 from gmil.methods.deep.weights import Weights, check_layout
@@ -88,7 +88,7 @@ class DeepClassifier(ScaledClassifier):
         reason = why_not(wanted)
         if reason is not None:
             name = type(self).__name__
-            fix = "Install it with pip install 'gmil[torch]'." if why_not("torch") else "Pass backend='torch:cpu'."
+            fix = installing("torch") if why_not("torch") else "Pass backend='torch:cpu'."
             msg = (
                 f"{name} is a network and runs in PyTorch, but with backend={self.backend!r} it cannot: {reason}. {fix}"
             )
