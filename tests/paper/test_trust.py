@@ -384,7 +384,7 @@ def test_the_command_prints_the_verdict_and_every_finding():
     title, _, *rows = result.stdout.splitlines()
     assert title == "musk1: better than chance and than bag size"
     found = check_data(*gmil.load_musk1(return_X_y=True))
-    assert len(rows) == 18
+    assert len(rows) == 19
     assert all(row.endswith(finding.told()) for row, finding in zip(rows, found.findings, strict=True))
 
 
