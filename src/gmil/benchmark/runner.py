@@ -73,7 +73,7 @@ def run(
     repeats : int, optional
         So many of the repeats of the protocol now; a later run does the others.
     changed : bool
-        Measure cells again whose records are of other code than that which is here.
+        Measure cells again that were measured with other code.
     retry_failed : bool
         Measure cells again that are empty.
     client : dask.distributed.Client, optional
@@ -104,9 +104,7 @@ def run(
     finally:  # whatever stops the run, what it has measured is on record
         shelf.take(benchmark, everything, sets, store)
     n_old = sum(ledger.is_of_other_code(cell) for cell in everything)
-    told = (
-        f"{count_of(n_old, 'cell is', 'cells are')} on record of other code than this: --changed measures them again."
-    )
+    told = f"{count_of(n_old, 'cell is', 'cells are')} on record by other code than yours: --changed measures again."
     return notes + [told] * (n_old > 0)
 
 

@@ -61,8 +61,9 @@ def _refuse_own(estimator: BaseEstimator, method: str) -> None:
     if method in own and not (is_registered(last) or type(last).__module__.startswith("sklearn.")):
         name = type(last).__name__
         msg = (
-            f"{name} cannot be saved: a model file holds gmil's estimators only. Own methods run in gmil cv, compare "
-            f"and paper. In Python, joblib keeps a fitted one: joblib.dump({name}().fit(bags, y), 'model.joblib')."
+            f"{name} cannot be saved: a model file holds gmil's estimators only. Own methods run in gmil cv, compare, "
+            "benchmark and paper. In Python, joblib keeps a fitted one: "
+            f"joblib.dump({name}().fit(bags, y), 'model.joblib')."
         )
         raise ModelFileError(msg)
 

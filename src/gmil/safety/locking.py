@@ -15,7 +15,10 @@ _NAME = ".gmil-lock"
 
 @contextlib.contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block for a folder; on disks that know no locks, nothing waits."""
+    """Wait until no other process is in such a block for a folder.
+
+    On disks that know no locks, nothing waits; on Windows, ten seconds at most.
+    """
     with (folder / _NAME).open("a+b") as file:
         with contextlib.suppress(OSError):
             _lock(file)

@@ -41,7 +41,7 @@ _folder = click.option("-o", "--output", metavar="DIR", help="The folder of the 
 @jobs_option("Cells at the same time; 1 by default, -1 for all cores. Times are CPU times of one thread.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="Begin no cell after so many minutes.")
 @click.option("--repeats", type=click.IntRange(min=1), help="So many repeats now; a later run does the others.")
-@click.option("--changed", is_flag=True, help="Measure again what is on record of other code than this.")
+@click.option("--changed", is_flag=True, help="Measure again what was measured with other code.")
 @click.option("--retry-failed", is_flag=True, help="Measure again what is empty.")
 @click.option("--dask", metavar="ADDRESS", help="Measure on a Dask cluster, such as tcp://host:8786.")
 def run_benchmark(spec: str, output: str | None, dask: str | None, jobs: int | None, **how: Any) -> None:
